@@ -22,6 +22,7 @@ var properties = map[string]func(*run) string{
 	"a limiter recovers as it would alone":         (*run).recovers,
 	"charged before admitted":                      (*run).chargedBefore,
 	"units of a budget are fresh":                  each((*run).fresh),
+	"a remembered denial is the server's":          each((*run).denials),
 	"charged once":                                 (*run).chargedOnce,
 	"a lost lease is lost":                         each((*run).leases),
 	"nothing is left after Close":                  (*run).leavesNothing,
@@ -177,6 +178,22 @@ func (r *run) fresh(o *outcome) string {
 		}
 	}
 	return "its unit was charged before"
+}
+
+// denials: a denial that a process repeats is one of the server's, whose wait isn't over.
+func (r *run) denials(o *outcome) string {
+	if len(o.Parts) == 0 || o.Parts[0].Source != throttle.FromDenials {
+		return ""
+	}
+	for _, one := range r.runs {
+		numbers, _ := one.Reply.([]any)
+		if at := one.At.Sub(r.epoch); at > o.Ended || len(numbers) < 5 || len(one.Words) < 2 || one.Words[1] != r.keyOf(o, 0) {
+			continue
+		} else if wait, _ := numbers[3].(int64); at+time.Duration(wait)*time.Millisecond >= o.Ended+o.Parts[0].RetryAfter {
+			return ""
+		}
+	}
+	return "no denial of the server lasts so long"
 }
 
 // granted returns the units that a run took from each key, by the server's own words.

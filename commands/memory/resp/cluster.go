@@ -204,10 +204,9 @@ func id(s *Server) string { return fmt.Sprintf("%040x", s.Addr)[:40] }
 
 // copied is what a copy has still to run, with the times when its master did.
 type copied struct {
-	mu   sync.Mutex
-	all  []effect
-	lag  time.Duration
-	lost int
+	mu  sync.Mutex
+	all []effect
+	lag time.Duration
 }
 
 type effect struct {
