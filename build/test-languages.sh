@@ -8,7 +8,7 @@ installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx
 # The release of Debian pins the versions of these packages. Any npm will do.
 missing=()
 have npm || missing+=(nodejs npm)
-for package in default-jdk-headless gcc libc6-dev libhiredis-dev php-cli php-predis php-redis redis-tools \
+for package in default-jdk-headless php-cli php-predis php-redis \
   ruby ruby-connection-pool ruby-redis ruby-webrick \
   mypy openssl python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
   python3-venv python3-wheel; do
@@ -46,7 +46,6 @@ $venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-di
 $venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl
 
 mkdir -p build/out/languages
-cc -Wall -Wextra -Werror -o build/out/languages/hiredis examples/c/hiredis.c -lhiredis
 javac -d build/out/languages examples/java/Limit.java
 
 need_server

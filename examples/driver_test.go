@@ -5,7 +5,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -13,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -59,7 +57,7 @@ func (s *server) calls() (sum int) {
 	return sum
 }
 
-// program is a running service, or one that runs a command for each request.
+// program is a running service.
 type program struct {
 	example
 	t    *testing.T
@@ -69,8 +67,8 @@ type program struct {
 }
 
 // prepare returns the example's process, which has not started.
-func (p *program) prepare(ctx context.Context, args ...string) *exec.Cmd {
-	words := slices.Concat(p.runner, []string{cmp.Or(p.built, p.file)}, args)
+func (p *program) prepare(ctx context.Context) *exec.Cmd {
+	words := slices.Concat(p.runner, []string{cmp.Or(p.built, p.file)})
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "ADDR="+p.addr, "PORT="+p.port, p.env)
 	cmd.WaitDelay = time.Second
@@ -81,12 +79,6 @@ func (p *program) prepare(ctx context.Context, args ...string) *exec.Cmd {
 func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
 	p := &program{example: e, t: t, addr: addr, port: servers.FreePort(), log: filepath.Join(t.TempDir(), "log")}
-	if e.command {
-		service := httptest.NewServer(p)
-		t.Cleanup(service.Close)
-		_, p.port, _ = net.SplitHostPort(service.Listener.Addr().String())
-		return p
-	}
 	said, err := os.Create(p.log)
 	require.NoError(t, err)
 	defer said.Close()
@@ -113,27 +105,6 @@ func (p *program) said() string {
 	text, err := os.ReadFile(p.log)
 	require.NoError(p.t, err)
 	return string(text)
-}
-
-// ServeHTTP runs a command, and answers as a service would.
-func (p *program) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	cmd := p.prepare(r.Context(), append(query["user"], query["units"]...)...)
-	if r.URL.Path == "/wait" {
-		cmd.Env = append(cmd.Env, "WAIT=1")
-	}
-	printed, err := cmd.Output()
-	retry, denied := strings.CutPrefix(strings.TrimSpace(string(printed)), "denied ")
-	switch code := cmd.ProcessState.ExitCode(); {
-	case code == 0 && string(printed) == "admitted\n":
-	case code == 1 && denied:
-		w.Header().Set("Retry-After", retry)
-		w.WriteHeader(http.StatusTooManyRequests)
-	case code == 2:
-		w.WriteHeader(http.StatusServiceUnavailable)
-	case r.Context().Err() == nil:
-		assert.Fail(p.t, "exit", "%v: %s", err, printed)
-	}
 }
 
 // ask sends a request of a user.
