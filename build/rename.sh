@@ -18,6 +18,4 @@ files go.mod | xargs sed -E -i "s#(^|[[:space:]])$pattern(/|[[:space:]]|\$)#\1$n
 # Requirements and imports are sorted by path.
 files go.mod | xargs -n 1 go mod edit -fmt
 files '*.go' | xargs gofmt -w
-# The frozen API has the old path in the types of its functions.
-[ ! -e build/api.tar.gz ] || RENEW=1 build/api.sh
 echo "renamed $old to $new: see git diff"

@@ -25,7 +25,7 @@ publish() {
 }
 
 mkdir "$work/copy" "$work/user"
-git ls-files -z | grep -zvxF build/api.tar.gz | tar --null --files-from=- -c | tar -xC "$work/copy"
+git ls-files -z | tar --null --files-from=- -c | tar -xC "$work/copy"
 cd "$work/copy"
 MODULE=$path build/rename.sh
 GOPROXY=file://$work/proxy,$(go env GOPROXY)
