@@ -1,5 +1,5 @@
 // Program bench sums up the samples of some runs, and writes the figures of docs/benchmarks.md and docs/go.md, and the
-// charts. build/bench.sh measures the samples, by the benchmarks beside this file.
+// chart. build/bench.sh measures the samples, by the benchmarks beside this file.
 //
 //	bench folder-of-samples folder-of-figures folder-of-docs run ...
 package main
@@ -39,7 +39,7 @@ func report(samples, results, docs string, runs []string) error {
 	for _, p := range pages {
 		text, f, err := p.fill(results, docs)
 		if err == nil && f != nil {
-			err = errors.Join(os.WriteFile(filepath.Join(docs, p.name), []byte(text), 0o644), charts(f, docs))
+			err = errors.Join(os.WriteFile(filepath.Join(docs, p.name), []byte(text), 0o644), chart(f, docs))
 		}
 		if err != nil {
 			return err
@@ -174,33 +174,19 @@ one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <=
 |CPU|cpu-ns/op|script: GO.THROTTLE / GO.THROTTLE; script: GO.THROTTLE / GCRA in Lua; script: GO.QUOTA / INCR + EXPIRE in Lua
 `
 
-// charts draws charts of the first server.
-func charts(f *figures, docs string) error {
-	few := []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
-		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"}
-	for _, c := range []struct {
-		file, title, axis, kind, unit, format string
-		per                                   float64
-		rows                                  []string
-	}{
-		{"bench-cpu.svg", "Server CPU per call", "µs", "CPU", "cpu-ns/op", "%.2f", 1000, few},
-		{"bench-cpu-all.svg", "Server CPU per op", "µs, 32 ops in a pipeline; whiskers: the spread", "CPU", "cpu-ns/op", "%.2f", 1000, f.rows("CPU")},
-		{"bench-latency.svg", "Latency, 99 % of the calls", "µs at 10,000 ops/s, not pipelined", "CPU", "p99-ns", "%.0f", 1000, f.rows("CPU")},
-		{"bench-memory.svg", "Memory per key", "bytes, keys of 13 bytes; windows hold 95 calls", "Memory", "B/key", "%.0f", 1, f.rows("Memory")},
-	} {
-		var bars []bar
-		for _, row := range c.rows {
-			if spread := f.of(f.servers[0], line{c.kind, row, c.unit}).in(c.per); spread.median > 0 {
-				label, _ := spread.cells(c.format)
-				bars = append(bars, bar{row, label, spread})
-			}
-		}
-		if bars != nil {
-			chart := draw(c.title+", "+f.servers[0], c.axis, bars)
-			if err := os.WriteFile(filepath.Join(docs, c.file), []byte(chart), 0o644); err != nil {
-				return err
-			}
+// chart draws what a few calls cost on the first server.
+func chart(f *figures, docs string) error {
+	var bars []bar
+	for _, row := range []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
+		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"} {
+		if spread := f.of(f.servers[0], line{"CPU", row, "cpu-ns/op"}).in(1000); spread.median > 0 {
+			label, _ := spread.cells("%.2f")
+			bars = append(bars, bar{row, label, spread})
 		}
 	}
-	return nil
+	if bars == nil {
+		return nil
+	}
+	picture := draw("Server CPU per call, "+f.servers[0], "µs", bars)
+	return os.WriteFile(filepath.Join(docs, "bench-cpu.svg"), []byte(picture), 0o644)
 }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# charts. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md;
+# chart. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md;
 # check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
 # spreads go into bench/results.
