@@ -1,7 +1,6 @@
 package monitoring
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -19,42 +18,6 @@ import (
 
 	servers "gothrottle/tests/server"
 )
-
-type panel struct {
-	ID                       int
-	Title, Type, Description string
-	Targets                  []struct{ RefID, Expr, LegendFormat string }
-	FieldConfig              struct{ Defaults struct{ Unit string } }
-	Collapsed                bool
-	Panels                   []panel // the panels of a row
-}
-
-func panels(t *testing.T) (all []panel) {
-	t.Helper()
-	var d struct{ Panels []panel }
-	require.NoError(t, json.Unmarshal([]byte(read(t, "dashboard.json")), &d))
-	for i, p := range d.Panels {
-		assert.Equal(t, i >= 6, p.Type == "row" && p.Collapsed, "%s: six panels come first, and all others are in rows, which are folded", p.Title)
-		all = append(append(all, p), p.Panels...)
-	}
-	all = slices.DeleteFunc(all, func(p panel) bool { return p.Type == "row" })
-	require.GreaterOrEqual(t, len(all), 15)
-	return all
-}
-
-// Each panel says what it shows and in which unit, and asks for what the variables choose.
-func TestDashboard_panels(t *testing.T) {
-	for _, p := range panels(t) {
-		for _, text := range []string{p.Title, p.Description, p.FieldConfig.Defaults.Unit} {
-			assert.NotEmpty(t, text, p.Title)
-		}
-		assert.NotEmpty(t, p.Targets, p.Title)
-		for _, q := range p.Targets {
-			assert.Contains(t, q.Expr, `job=~"$job",instance=~"$instance"`, p.Title)
-			assert.True(t, p.Type == "table" || q.LegendFormat != "", "%s: the target %q has no legend", p.Title, q.Expr)
-		}
-	}
-}
 
 // calls has calls of each outcome, whatever was called before. Call n is sent n + 1 times, so no panel can show one number
 // for another. % is a new key each time.
@@ -86,19 +49,19 @@ var counted = regexp.MustCompile(`(?:rate|increase)\(([^()]*)\[[$\w]+\]( offset 
 
 // totals turns the rates of an expression into what was counted since the start, which is exact.
 func (s *stack) totals(expr string) string {
-	return counted.ReplaceAllString(strings.NewReplacer("$job", "gothrottle", "$instance", strings.ReplaceAll(s.instance, ".", "[.]")).Replace(expr), "($1$2)")
+	return counted.ReplaceAllString(strings.ReplaceAll(expr, "$here", `job="gothrottle",instance="`+s.instance+`"`), "($1$2)")
 }
 
-// shows returns what a panel shows, by legend. In tables the legend is all labels and the target.
-func (s *stack) shows(p panel) map[string]float64 {
+// shows returns what a panel shows, by legend. In tables the legend is all labels and a letter for the expression.
+func (s *stack) shows(p tablePanel) map[string]float64 {
 	shown := map[string]float64{}
-	for _, q := range p.Targets {
-		for _, r := range s.query(s.totals(q.Expr)) {
-			legend := regexp.MustCompile(`\{\{(\w+)\}\}`).ReplaceAllStringFunc(q.LegendFormat, func(name string) string { return r.Metric[strings.Trim(name, "{}")] })
-			if p.Type == "table" {
+	for i, show := range p.Shows {
+		for _, r := range s.query(s.totals(show[1])) {
+			legend := regexp.MustCompile(`\{\{(\w+)\}\}`).ReplaceAllStringFunc(show[0], func(name string) string { return r.Metric[strings.Trim(name, "{}")] })
+			if legend == "" {
 				legend = strings.TrimSpace(r.Metric["command"] + " " + r.Metric["outcome"] + r.Metric["limiter"])
-				if len(p.Targets) > 1 {
-					legend += " " + q.RefID
+				if len(p.Shows) > 1 {
+					legend += fmt.Sprintf(" %c", 'A'+i)
 				}
 			}
 			shown[legend] = r.value()
@@ -109,24 +72,24 @@ func (s *stack) shows(p panel) map[string]float64 {
 }
 
 // A real Prometheus, which scrapes a real redis_exporter: both are started by the lines of docs/monitoring.md under "Set it
-// up". Each panel of the dashboard shows something, and those that count calls show what panels.json says of them. The alerts
+// up". Each panel of the dashboard shows something, and those that count calls show what panels.json wants. The alerts
 // that should fire would: their expressions have results. Prometheus has the metrics of the page's table, and the exporter's
 // user is denied only what the page says.
 func TestStack_everyPanelShowsTheTraffic(t *testing.T) {
 	s := startStack(t)
 	s.traffic()
-	wanted := map[string]map[string]float64{}
-	require.NoError(t, json.Unmarshal([]byte(read(t, "panels.json")), &wanted))
-	for _, p := range panels(t) {
-		until(t, func(c *assert.CollectT) {
-			got, want := s.shows(p), wanted[p.Title]
-			maps.DeleteFunc(got, func(name string, n float64) bool {
-				_, wanted := want[name]
-				return math.IsNaN(n) || n == 0 && want != nil && !wanted
+	for _, row := range readTable(t).Dashboards[0].Rows {
+		for _, p := range row.Panels {
+			until(t, func(c *assert.CollectT) {
+				got := s.shows(p)
+				maps.DeleteFunc(got, func(name string, n float64) bool {
+					_, wanted := p.Wants[name]
+					return math.IsNaN(n) || n == 0 && p.Wants != nil && !wanted
+				})
+				assert.NotEmpty(c, got, p.Title)
+				assert.True(c, p.Wants == nil || maps.Equal(got, p.Wants), "%s shows %v, want %v", p.Title, got, p.Wants)
 			})
-			assert.NotEmpty(c, got, p.Title)
-			assert.True(c, want == nil || maps.Equal(got, want), "%s shows %v, want %v", p.Title, got, want)
-		})
+		}
 	}
 	for name, instance := range map[string]string{"GothrottleDown": s.down, "GothrottleNotLoaded": s.notLoaded,
 		"GothrottleErrors": s.instance, "GothrottleOOM": s.instance, "GothrottleEvictions": s.instance} {
@@ -166,12 +129,11 @@ func rules(t *testing.T) map[string]alert {
 // promtool accepts the configuration and the rules, and each alert fires when it should and not before.
 func TestAlerts_promtool(t *testing.T) {
 	servers.Needed(t, "test-monitoring")
-	var gateway struct{ Panels []panel }
-	require.NoError(t, json.Unmarshal([]byte(read(t, "../gateway/dashboard.json")), &gateway))
 	file, queries := t.TempDir()+"/queries.yml", "groups:\n- name: queries\n  rules:\n"
-	for _, p := range gateway.Panels {
-		for _, q := range p.Targets {
-			queries += fmt.Sprintf("  - {record: 'panel:%d%s', expr: '%s'}\n", p.ID, q.RefID, strings.ReplaceAll(q.Expr, "$__rate_interval", "5m"))
+	for _, p := range readTable(t).Dashboards[1].Rows[0].Panels {
+		for _, show := range p.Shows {
+			expr := strings.NewReplacer("$__rate_interval", "5m", "$here", `job="x"`).Replace(show[1])
+			queries += fmt.Sprintf("  - {record: panel, expr: '%s'}\n", expr)
 		}
 	}
 	require.NoError(t, os.WriteFile(file, []byte(queries), 0o600))
