@@ -60,32 +60,14 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	log := newLogger(set, out)
-	set.log = log
-	for _, name := range unused(env) {
-		log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
-	}
-	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
-	rdb := redis.NewUniversalClient(set.redis)
-	defer rdb.Close()
-	e, err := engine.New(rdb, set.engine, log)
+	p, err := newProgram(set, out)
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	p := &program{settings: set, decides: e, answers: serve.New(set.serve, e)}
-	if err := p.firstRules(ctx); ctx.Err() != nil {
+	defer p.close()
+	if err := p.begin(ctx); ctx.Err() != nil {
 		return nil
 	} else if err != nil {
-		return err
-	}
-	switch err := e.Check(ctx); {
-	case engine.Refuses(err):
-		return p.refused(err)
-	case err != nil:
-		log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
-	}
-	if err := p.probe(ctx); err != nil && !errors.Is(err, errNoRules) {
 		return err
 	}
 	if set.tracing {
@@ -95,6 +77,45 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 		defer p.traces.Close()
 	}
 	return p.listen(ctx)
+}
+
+// newProgram makes a gateway without rules. The caller closes it.
+func newProgram(set *settings, out io.Writer) (*program, error) {
+	set.log = newLogger(set, out)
+	for _, name := range unused(set.env) {
+		set.log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
+	}
+	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
+	rdb := redis.NewUniversalClient(set.redis)
+	e, err := engine.New(rdb, set.engine, set.log)
+	if err != nil {
+		_ = rdb.Close()
+		return nil, err
+	}
+	return &program{settings: set, rdb: rdb, decides: e, answers: serve.New(set.serve, e)}, nil
+}
+
+// close gives the units of budgets back, and ends the connections to the server.
+func (p *program) close() {
+	_ = p.decides.Close()
+	_ = p.rdb.Close()
+}
+
+// begin puts the first rules into force, and asks the server whether it accepts this program.
+func (p *program) begin(ctx context.Context) error {
+	if err := p.firstRules(ctx); err != nil {
+		return err
+	}
+	switch err := p.decides.Check(ctx); {
+	case engine.Refuses(err):
+		return p.refused(err)
+	case err != nil:
+		p.log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
+	}
+	if err := p.probe(ctx); !errors.Is(err, errNoRules) {
+		return err
+	}
+	return nil
 }
 
 func newLogger(s *settings, out io.Writer) *slog.Logger {
@@ -188,6 +209,7 @@ func (p *program) grpcServer() *grpc.Server {
 // program is the gateway.
 type program struct {
 	*settings
+	rdb     redis.UniversalClient
 	decides *engine.Engine
 	answers *serve.Service
 	traces  serve.Traces

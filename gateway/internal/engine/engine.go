@@ -31,8 +31,9 @@ type Options struct {
 // Engine decides.
 type Engine struct {
 	Script bool
+	Memory *memory.Server // in which on_failure: local counts
 	remote *throttle.Client
-	local  *throttle.Client // over memory: for on_failure: local
+	local  *throttle.Client // over Memory
 	log    *slog.Logger
 	logged atomic.Int64 // Unix seconds of the last error that was logged
 	limits atomic.Pointer[map[*rules.Limit]*bound]
@@ -80,11 +81,10 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	local, err := throttle.New(inMemory{memory.NewServer()}, throttle.Logger(log))
-	if err != nil {
+	e := &Engine{Script: o.Script, Memory: memory.NewServer(), remote: remote, log: log}
+	if e.local, err = throttle.New(inMemory{e.Memory}, throttle.Logger(log)); err != nil {
 		return nil, err
 	}
-	e := &Engine{Script: o.Script, remote: remote, local: local, log: log}
 	e.limits.Store(&map[*rules.Limit]*bound{})
 	return e, nil
 }
