@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strconv"
@@ -11,14 +13,22 @@ import (
 	"testing"
 	"time"
 
+	"net/http/httptest"
+	"runtime/pprof"
+	"testing/synctest"
+
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"gothrottle/commands/memory/resp"
+	"gothrottle/gateway/internal/serve"
 
 	servers "gothrottle/tests/server"
 )
@@ -27,9 +37,121 @@ import (
 type gateway struct {
 	pb.RateLimitServiceClient
 	web, debug, grpc string // addresses
-	folder           string // of the files "rules.yaml" and "log"
+	folder           string // of its rules
+	out              *output
 	conn             *grpc.ClientConn
+	client           *http.Client
 	stop             func() error
+	*program         // of inside
+}
+
+// output is what a program prints.
+type output struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	ready chan struct{} // closed when the program says so
+}
+
+func (o *output) Write(line []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if bytes.Contains(line, []byte("msg=ready")) {
+		close(o.ready)
+	}
+	return o.text.Write(line)
+}
+
+// newGateway returns a gateway with a file of rules, and settings that name it.
+func newGateway(t *testing.T, rules string, settings map[string]string, more ...string) *gateway {
+	g := &gateway{folder: t.TempDir(), out: &output{ready: make(chan struct{})}}
+	writeFile(t, g.folder+"/rules.yaml", rules)
+	settings["CONFIG"] = g.folder
+	for _, pair := range more {
+		name, v, _ := strings.Cut(pair, "=")
+		settings[name] = v
+	}
+	return g
+}
+
+// bubble runs f in frozen time. If it hangs, all stacks are printed.
+func bubble(t *testing.T, f func(t *testing.T)) {
+	t.Helper()
+	defer time.AfterFunc(2*time.Minute, func() {
+		_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
+		panic("the bubble hangs")
+	}).Stop()
+	synctest.Test(t, func(t *testing.T) {
+		t.Cleanup(func() { time.Sleep(watched) }) // go-redis ends its attempts to connect, and the gateway its watch
+		f(t)
+	})
+}
+
+// watched is how often a gateway in a bubble looks at its files and its server.
+const watched = 5 * time.Second
+
+// inside starts a gateway in this bubble, before a server in memory. It is asked without sockets. Without rules it has not
+// begun.
+func inside(t *testing.T, s *resp.Server, rules string, more ...string) *gateway {
+	t.Helper()
+	env := map[string]string{"REDIS_URL": s.Addr, "REDIS_POOL_SIZE": "1000"} // go-redis keeps timers of pools that are full
+	g := newGateway(t, rules, env, more...)
+	set, err := readSettings(env)
+	require.NoError(t, err)
+	set.redis.Dialer, set.redis.MaintNotificationsConfig = s.Dial, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	g.program, err = newProgram(set, g.out)
+	require.NoError(t, err)
+	web, debug := g.answers.Handlers()
+	g.RateLimitServiceClient, g.web, g.debug = direct{g.answers}, "http://web", "http://debug"
+	g.client = &http.Client{Transport: handlers{"web": web, "debug": debug}}
+	ctx, cancel := context.WithCancel(t.Context())
+	g.stop = sync.OnceValue(func() error { cancel(); g.close(); return nil })
+	t.Cleanup(func() { _ = g.stop() })
+	if rules != "" {
+		require.NoError(t, g.begin(ctx))
+		go g.watch(ctx, watched)
+	}
+	return g
+}
+
+// direct calls the service in place of a client of gRPC.
+type direct struct{ *serve.Service }
+
+func (d direct) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest, _ ...grpc.CallOption) (*pb.RateLimitResponse, error) {
+	return d.Service.ShouldRateLimit(ctx, req)
+}
+
+// handlers answer requests by their host, as if 127.0.0.1 had sent them.
+type handlers map[string]http.Handler
+
+func (h handlers) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	if r.RemoteAddr = "127.0.0.1:1"; r.Body == nil {
+		r.Body = http.NoBody
+	}
+	w := httptest.NewRecorder()
+	h[r.URL.Host].ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
+}
+
+// inMemory returns a server in memory. In a bubble it has the bubble's clock.
+func inMemory(t testing.TB) *resp.Server {
+	n := resp.NewNetwork(resp.Options{})
+	t.Cleanup(n.Close)
+	return n.Add("10.0.0.1:6379")
+}
+
+// served returns a server in memory that listens on this machine.
+func served(t testing.TB) *resp.Server {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n := resp.NewNetwork(resp.Options{})
+	s := n.Add(l.Addr().String())
+	t.Cleanup(func() { n.Close(); _ = l.Close() })
+	go func() { _ = s.Serve(l) }()
+	return s
 }
 
 // environment sends a program to a server, and all its listeners to 127.0.0.1.
@@ -45,34 +167,41 @@ func environment(addr string) map[string]string {
 func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	t.Helper()
 	env := environment(addr)
-	g := &gateway{web: "http://127.0.0.1:" + env["PORT"], debug: "http://127.0.0.1:" + env["DEBUG_PORT"], folder: t.TempDir()}
-	writeFile(t, g.folder+"/rules.yaml", rules)
-	env["CONFIG"], env["DECISION_TIMEOUT"] = g.folder+"/rules.yaml", "20s"
-	for _, pair := range more {
-		name, v, _ := strings.Cut(pair, "=")
-		env[name] = v
-	}
-	g.grpc = "127.0.0.1:" + env["GRPC_PORT"]
+	env["DECISION_TIMEOUT"] = "20s"
+	g := newGateway(t, rules, env, more...)
+	g.web, g.debug, g.grpc, g.client = "http://127.0.0.1:"+env["PORT"], "http://127.0.0.1:"+env["DEBUG_PORT"], "127.0.0.1:"+env["GRPC_PORT"], http.DefaultClient
 	if socket := env["GRPC_UDS"]; socket != "" {
 		g.grpc = "unix:" + socket
 	}
-	log, err := os.Create(g.folder + "/log")
-	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, env, log) }()
+	go func() { ended <- run(ctx, env, g.out) }()
 	g.stop = sync.OnceValue(func() error {
 		cancel()
 		return <-ended
 	})
 	t.Cleanup(func() { _ = g.stop() })
-	require.Eventually(t, func() bool { return strings.Contains(g.log(t), "msg=ready") }, time.Minute, time.Millisecond)
+	select {
+	case <-g.out.ready:
+	case err := <-ended:
+		t.Fatal("the gateway has ended: ", err)
+	}
 	g.conn = dial(t, g.grpc, insecure.NewCredentials())
 	g.RateLimitServiceClient = pb.NewRateLimitServiceClient(g.conn)
 	return g
 }
 
-func (g *gateway) log(t *testing.T) string { return readFile(t, g.folder+"/log") }
+func (g *gateway) log() string {
+	g.out.mu.Lock()
+	defer g.out.mu.Unlock()
+	return g.out.text.String()
+}
+
+// writes writes a file of rules, which is read before it returns.
+func (g *gateway) writes(t *testing.T, name, text string) {
+	writeFile(t, g.folder+"/"+name, text)
+	time.Sleep(watched + time.Millisecond)
+}
 
 func readFile(t testing.TB, name string) string {
 	t.Helper()
@@ -95,27 +224,27 @@ func dial(t testing.TB, addr string, c credentials.TransportCredentials) *grpc.C
 }
 
 // get asks for a page, with headers that are pairs of a name and a value.
-func get(t *testing.T, url string, headers ...string) *http.Response {
+func (g *gateway) get(t *testing.T, url string, headers ...string) *http.Response {
 	t.Helper()
-	return send(t, http.MethodGet, url, headers...)
+	return g.send(t, http.MethodGet, url, headers...)
 }
 
-func send(t *testing.T, method, url string, headers ...string) *http.Response {
+func (g *gateway) send(t *testing.T, method, url string, headers ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	require.NoError(t, err)
 	for i := 0; i < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
+		req.Header.Add(headers[i], headers[i+1])
 	}
-	response, err := http.DefaultClient.Do(req)
+	response, err := g.client.Do(req)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = response.Body.Close() })
 	return response
 }
 
-func body(t *testing.T, url string) string {
+func (g *gateway) page(t *testing.T, url string) string {
 	t.Helper()
-	text, err := io.ReadAll(get(t, url).Body)
+	text, err := io.ReadAll(g.get(t, url).Body)
 	require.NoError(t, err)
 	return string(text)
 }

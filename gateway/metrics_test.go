@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,13 +12,16 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"gothrottle/commands/memory/resp"
 	"gothrottle/gateway/internal/serve"
 )
 
 // Metrics have the names of the page, hits also those of envoyproxy/ratelimit, and values of requests make a bounded number
 // of labels. /explain says why, and takes nothing. Responses have the metadata of their rules if asked.
-func TestMetrics(t *testing.T) {
-	g := start(t, server(t).Addr, july+"http: {rules: [{name: all, match: {methods: [PUT], path: /x}, rate_limit: {unit: day, requests_per_unit: 5}}]}",
+func TestMetrics(t *testing.T) { bubble(t, testMetrics) }
+
+func testMetrics(t *testing.T) {
+	g := inside(t, inMemory(t), july+"http: {rules: [{name: all, match: {methods: [PUT], path: /x}, rate_limit: {unit: day, requests_per_unit: 5}}]}",
 		"RESPONSE_DYNAMIC_METADATA=true")
 	r, err := g.ShouldRateLimit(t.Context(), request("d", "path=/a/1/users/2*3", "q=a"))
 	require.NoError(t, err)
@@ -35,8 +37,8 @@ func TestMetrics(t *testing.T) {
 		}
 		g.ask(t, "d", many...)
 	}
-	require.Equal(t, 200, get(t, g.web+"/check", "X-Forwarded-Method", "PUT").StatusCode)
-	shown := body(t, g.debug+"/metrics")
+	require.Equal(t, 200, g.get(t, g.web+"/check", "X-Forwarded-Method", "PUT").StatusCode)
+	shown := g.page(t, g.debug+"/metrics")
 	require.Equal(t, serve.MaxLabels, strings.Count(shown, "gothrottle_gateway_hits_total{")-2) // q has two, and m without a value one
 	for _, line := range []string{`ratelimit_service_rate_limit_total_hits{domain="d",key1="path_/a/*/users/*",key2=""} 3`,
 		`ratelimit_service_rate_limit_over_limit{domain="d",key1="q",key2=""} 1`, `gothrottle_gateway_hits_total{outcome="ok",rule="d.m"} `,
@@ -47,21 +49,23 @@ func TestMetrics(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^# TYPE ((?:gothrottle_gateway|ratelimit)_\w+)`).FindAllStringSubmatch(shown, -1) {
 		require.Contains(t, page, "`"+m[1]+"`")
 	}
-	response, err := http.Post(g.debug+"/explain", "", strings.NewReader(`{"domain": "d", "descriptors": [
+	response, err := g.client.Post(g.debug+"/explain", "", strings.NewReader(`{"domain": "d", "descriptors": [
 		{"entries": [{"key": "q", "value": "b"}]}, {"entries": [{"key": "path", "value": "/b"}]}]}`))
 	require.NoError(t, err)
 	defer response.Body.Close()
 	why, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.Regexp(t, `^q=b: rule d.q\nlimit: d.q at \S+:4, key d\|q=b\npath=/b: no rule below d, which has 5: m, path_\*.png, .*\nno limit\n$`, string(why))
-	require.Contains(t, body(t, g.debug+"/explain"), "all: no, because of its path")
-	require.Equal(t, 404, get(t, g.web+"/explain").StatusCode)
+	require.Contains(t, g.page(t, g.debug+"/explain"), "all: no, because of its path")
+	require.Equal(t, 404, g.get(t, g.web+"/explain").StatusCode)
 	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))
 }
 
 // A header that is there twice refuses a request if a rule counts by it that may refuse requests.
-func TestCheck_repeated(t *testing.T) {
-	s := server(t)
+func TestCheck_repeated(t *testing.T) { bubble(t, testRepeated) }
+
+func testRepeated(t *testing.T) {
+	s := inMemory(t)
 	const day, by = "unit: day, requests_per_unit: 9", "by: ['header:X-Key'], rate_limit: {"
 	for rules, want := range map[string]int{
 		"{name: a, " + by + day + "}}":                                                                         429,
@@ -72,15 +76,9 @@ func TestCheck_repeated(t *testing.T) {
 		"{name: a, shadow_mode: true, " + by + day + "}}, {name: b, " + by + day + ", replaces: [{name: a}]}}": 429,
 	} {
 		for settings, status := range map[string]int{"SHADOW_MODE=false": want, "SHADOW_MODE=true": 200} {
-			g := start(t, s.Addr, "domain: d\nhttp: {rules: ["+rules+"]}", settings)
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.web+"/check", nil)
-			require.NoError(t, err)
-			req.Header["X-Key"] = []string{"k", "l"}
-			r, err := http.DefaultClient.Do(req)
-			require.NoError(t, err)
-			require.NoError(t, r.Body.Close())
-			assert.Equal(t, status, r.StatusCode, rules, settings)
-			counted := strings.Contains(body(t, g.debug+"/metrics"), `gothrottle_gateway_refused_requests_total{reason="invalid"} 1`)
+			g := inside(t, s, "domain: d\nhttp: {rules: ["+rules+"]}", settings)
+			assert.Equal(t, status, g.get(t, g.web+"/check", "X-Key", "k", "X-Key", "l").StatusCode, rules, settings)
+			counted := strings.Contains(g.page(t, g.debug+"/metrics"), `gothrottle_gateway_refused_requests_total{reason="invalid"} 1`)
 			assert.Equal(t, status == 429, counted, rules)
 			require.NoError(t, g.stop())
 		}
@@ -88,14 +86,16 @@ func TestCheck_repeated(t *testing.T) {
 }
 
 // The metrics and labels that the page, the dashboard and the alerts name are exported.
-func TestDashboard(t *testing.T) {
-	s := server(t)
-	g := start(t, s.Addr, july)
+func TestDashboard(t *testing.T) { bubble(t, testDashboard) }
+
+func testDashboard(t *testing.T) {
+	s := inMemory(t)
+	g := inside(t, s, july)
 	g.ask(t, "d", "m=1*5")
 	g.ask(t, "none", "m=1")
-	s.Kill()
+	s.Change(func(f *resp.Faults) { f.Silent = true })
 	g.ask(t, "d", "m=1")
-	shown := body(t, g.debug+"/metrics")
+	shown := g.page(t, g.debug+"/metrics")
 	var dashboard struct {
 		Panels []struct{ Targets []struct{ Expr string } }
 	}

@@ -90,10 +90,10 @@ var decided = regexp.MustCompile(`decisions_total\{outcome="[a-z_]*",rule="web.h
 // than the exempt one without the limit of all.
 func TestRoutes(t *testing.T) {
 	servers.Needed(t, "test-gateway")
-	g := start(t, server(t).Addr, routeRules, "DECISION_TIMEOUT=20s")
+	g := start(t, served(t).Addr, routeRules, "DECISION_TIMEOUT=20s")
 	counts := func() map[string]string {
 		all := map[string]string{}
-		for _, m := range decided.FindAllStringSubmatch(body(t, g.debug+"/metrics"), -1) {
+		for _, m := range decided.FindAllStringSubmatch(g.page(t, g.debug+"/metrics"), -1) {
 			all[m[1]] = m[2]
 		}
 		return all

@@ -93,13 +93,13 @@ func envoyGateway(m *manager) []string {
 // A gateway gets its rules from a management server that comes later, refuses wrong ones with the reason, and takes others
 // from a server that has restarted and uses an old version's name again.
 func TestXDS(t *testing.T) {
-	s, m := server(t), &manager{at: "127.0.0.1:" + servers.FreePort()}
+	s, m := served(t), &manager{at: "127.0.0.1:" + servers.FreePort()}
 	metricsAt := "127.0.0.1:" + servers.FreePort()
 	g := start(t, s.Addr, "", append(envoyGateway(m), "FORCE_START_WITHOUT_INITIAL_CONFIG=true",
 		"HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED=true", "USE_PROMETHEUS=true", "PROMETHEUS_ADDR="+metricsAt)...)
 	_, err := g.ShouldRateLimit(t.Context(), request("d", "k=a"))
 	require.Equal(t, codes.Unavailable, status.Code(err))
-	require.Equal(t, 503, get(t, g.web+"/healthcheck").StatusCode)
+	require.Equal(t, 503, g.get(t, g.web+"/healthcheck").StatusCode)
 	until := func(want, descriptor string) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -111,20 +111,20 @@ func TestXDS(t *testing.T) {
 	m.send(t, "1", limited("DAY", "5"))
 	until("OK o5", "k=a*0")
 	require.Equal(t, []string{"a"}, m.headers.Load())
-	require.Eventually(t, func() bool { return get(t, g.web+"/healthcheck").StatusCode == 200 }, servers.Patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return g.get(t, g.web+"/healthcheck").StatusCode == 200 }, servers.Patience, 10*time.Millisecond)
 	m.send(t, "2", limited("UNKNOWN", "6"))
 	require.Eventually(t, func() bool { return m.refused.Load() != nil }, servers.Patience, 10*time.Millisecond)
 	require.Contains(t, m.refused.Load(), "xds:n:1: rule d.k: invalid unit ''")
-	require.Contains(t, body(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 1\n")
+	require.Contains(t, g.page(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 1\n")
 	require.Equal(t, "OK o5", g.ask(t, "d", "k=a*0"))
-	require.Equal(t, 1, strings.Count(g.log(t), "the rules are refused")) // though they come again and again
+	require.Equal(t, 1, strings.Count(g.log(), "the rules are refused")) // though they come again and again
 	m.send(t, "3", limited("DAY", "7"))
 	until("OK o7", "k=a*0")
 	m.server.Stop()
 	m.serve(t)
 	m.send(t, "3", limited("DAY", "8"))
 	until("OK o8", "k=a*0")
-	require.Contains(t, g.log(t), "the xDS server is away")
+	require.Contains(t, g.log(), "the xDS server is away")
 	m.send(t, "4")
 	until("OK o0", "k=a*0")
 }
@@ -144,13 +144,13 @@ func TestXDS_envoyGateway(t *testing.T) {
 		rules = append(rules, string(one))
 	}
 	m.send(t, "1", rules...)
-	g := start(t, server(t).Addr, "", envoyGateway(m)...) // it waits for rules
+	g := start(t, served(t).Addr, "", envoyGateway(m)...) // it waits for rules
 	for _, v := range data.Verdicts {
 		assert.Equal(t, v[2], g.ask(t, v[0], v[1]), v[1])
 	}
 	require.Nil(t, m.refused.Load())
 	m.send(t, "2", limited("DAY", "5"))
-	g = start(t, server(t).Addr, "", append(envoyGateway(m), "DEFAULT_ALGORITHM=sliding_window", "DEFAULT_LATE=other, *.k")...)
+	g = start(t, served(t).Addr, "", append(envoyGateway(m), "DEFAULT_ALGORITHM=sliding_window", "DEFAULT_LATE=other, *.k")...)
 	require.Equal(t, []string{"OK o0", "OVER_LIMIT X0"}, []string{g.ask(t, "d", "k=a*9"), g.ask(t, "d", "k=a*0")})
-	require.Contains(t, body(t, g.debug+"/rules"), `"algorithm":"sliding_window"`)
+	require.Contains(t, g.page(t, g.debug+"/rules"), `"algorithm":"sliding_window"`)
 }
