@@ -1,6 +1,6 @@
 #!/bin/bash
-# The black-box tests, random calls against exact models, many clients at once and the Go client, on every server of
-# build/servers.txt, or those that SERVERS names, as make test-server runs them on one. The logs are in build/out/servers.
+# The black-box tests, random calls against exact models and the Go client, on every server of build/servers.txt, or those that
+# SERVERS names, as make test-server runs them on one. The logs are in build/out/servers.
 . "$(dirname "$0")/lib.sh"
 out=$PWD/build/out/servers folders=(tests/server tests throttle tests/world)
 # A network with only 127.0.0.1: servers in different ones never ask for the same port.
@@ -25,7 +25,6 @@ test_server() {
   done >"$out/$name.log" 2>&1
   (cd throttle && GOTHROTTLE_SCRIPT=1 GOTHROTTLE_SERVER=$server ${NETWORK:+"${network[@]}"} "$WORK/throttle.test" \
     -test.timeout 20m -test.run Server_) >>"$out/$name.log" 2>&1 || result=FAILED
-  ${NETWORK:+"${network[@]}"} "$WORK/chaos" -many -server "$server" -seed 1 -time 20s >>"$out/$name.log" 2>&1 || result=FAILED
   if [ "$result" = FAILED ] && [ "$kind" = moving ] && ! is_version "$version" "$expected"; then result='newer: fails'; fi
   row "$name" "$version" "$result" $((SECONDS - began))
 }
@@ -43,7 +42,6 @@ LONG=$(wanted_rows | sed -n "$((10#$(date +%j) % $(wanted_rows | wc -l) + 1))p" 
 export LONG
 mkdir -p "$out"
 go test -c -o "$WORK/" "${folders[@]/#/./}"
-go build -o "$WORK/chaos" ./tests/chaos
 at_once=3 # a run spends half its time waiting, so two cores can do three
 have ip || ! can_install || apt_install iproute2 || true
 "${network[@]}" true 2>/dev/null || {

@@ -31,7 +31,7 @@ var lanes = []lane{
 	{"asan", 20 * time.Minute, boundary, []string{sanitized + goTest + "-timeout 15m -asan ./cgo"}},
 	{"black-box", 30 * time.Minute, module, []string{"build/module.sh", onServer + "-timeout 20m ./tests"}},
 	{"client", 10 * time.Minute, all, []string{"build/module.sh", onServer + "-timeout 5m -run Server_ ./throttle"}},
-	{"chaos", 15 * time.Minute, module, []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}},
+	{"chaos", 15 * time.Minute, boundary, []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}},
 }
 
 const (
