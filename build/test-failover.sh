@@ -1,6 +1,5 @@
 #!/bin/bash
-# Cuts off a master under load: one under Sentinel and one of a cluster. Network namespaces need root.
+# Hangs a master, under Sentinel and in a cluster, and counts what the Go client is granted.
 . "$(dirname "$0")/lib.sh"
-need ip iproute2
 need_server
 go test -count=1 -v -timeout 10m ./tests/failover
