@@ -173,20 +173,3 @@ one CPU|OneCPU|tied/free|GO.THROTTLE / SET PX <= 1.15; GO.WINDOW 100 / SET PX <=
 |CPU|cpu-ns/op|GO.WINDOW 100 / zset window by MULTI; GO.WINDOW 100 / zset window in Lua; GO.ALL 3 keys / 3 x GO.THROTTLE pipelined
 |CPU|cpu-ns/op|script: GO.THROTTLE / GO.THROTTLE; script: GO.THROTTLE / GCRA in Lua; script: GO.QUOTA / INCR + EXPIRE in Lua
 `
-
-// chart draws what a few calls cost on the first server.
-func chart(f *figures, docs string) error {
-	var bars []bar
-	for _, row := range []string{"GO.THROTTLE", "GO.THROTTLE denied", "GO.WINDOW 100", "GO.QUOTA",
-		"GCRA in Lua", "zset window in Lua", "zset window by MULTI", "CL.THROTTLE of redis-cell"} {
-		if spread := f.of(f.servers[0], line{"CPU", row, "cpu-ns/op"}).in(1000); spread.median > 0 {
-			label, _ := spread.cells("%.2f")
-			bars = append(bars, bar{row, label, spread})
-		}
-	}
-	if bars == nil {
-		return nil
-	}
-	picture := draw("Server CPU per call, "+f.servers[0], "µs", bars)
-	return os.WriteFile(filepath.Join(docs, "bench-cpu.svg"), []byte(picture), 0o644)
-}
