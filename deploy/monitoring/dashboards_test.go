@@ -37,7 +37,6 @@ type tablePanel struct {
 }
 
 func readTable(t *testing.T) (all table) {
-	t.Helper()
 	require.NoError(t, json.Unmarshal([]byte(read(t, "panels.json")), &all))
 	return all
 }
@@ -56,7 +55,7 @@ func merge(o, more object) {
 
 // made is the n-th panel of a row whose panels begin at the line y. It says what it shows and in which unit, and asks for what
 // the variables choose.
-func (p *tablePanel) made(t *testing.T, graph []byte, n, y int) object {
+func (p *tablePanel) made(t *testing.T, graph []byte, id, n, y int) object {
 	made, targets := object{}, []object{}
 	require.NoError(t, json.Unmarshal(graph, &made))
 	if p.More["type"] != nil {
@@ -73,8 +72,8 @@ func (p *tablePanel) made(t *testing.T, graph []byte, n, y int) object {
 		targets = append(targets, target)
 	}
 	assert.True(t, p.Title != "" && p.Description != "" && p.Unit != "" && p.Shows != nil, p.Title)
-	merge(made, object{"title": p.Title, "description": p.Description, "targets": targets, "gridPos": object{"x": n % 3 * 8, "y": y + n/3*8},
-		"fieldConfig": object{"overrides": []any{}, "defaults": object{"unit": p.Unit}}})
+	merge(made, object{"id": id, "title": p.Title, "description": p.Description, "targets": targets,
+		"gridPos": object{"x": n % 3 * 8, "y": y + n/3*8}, "fieldConfig": object{"overrides": []any{}, "defaults": object{"unit": p.Unit}}})
 	merge(made, p.More)
 	return made
 }
@@ -89,8 +88,7 @@ func TestDashboards(t *testing.T) {
 			inner := []object{}
 			for n, p := range row.Panels {
 				id++
-				inner = append(inner, p.made(t, all.Graph, n, y+min(i, 1)))
-				inner[n]["id"] = id
+				inner = append(inner, p.made(t, all.Graph, id, n, y+min(i, 1)))
 			}
 			if i == 0 {
 				panels, y = inner, (len(inner)+2)/3*8
