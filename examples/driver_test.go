@@ -68,7 +68,7 @@ type program struct {
 
 // prepare returns the example's process, which has not started.
 func (p *program) prepare(ctx context.Context) *exec.Cmd {
-	words := slices.Concat(p.runner, []string{cmp.Or(p.built, p.file)})
+	words := append(slices.Clone(p.runner), cmp.Or(p.built, p.file))
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(os.Environ(), "ADDR="+p.addr, "PORT="+p.port, p.env)
 	cmd.WaitDelay = time.Second

@@ -168,13 +168,10 @@ func (p *program) outage(s *server, how string, begin, end func()) {
 // outages counts the outages in the log.
 func (p *program) outages() int { return strings.Count(p.said(), cmp.Or(p.says, "no decision")) }
 
-// attempts is how often a step of the test is tried. On a slow machine the time limit of an example may cut off any
-// request, and its answer is then that of the policy.
-const attempts = 5
-
-// tried reports whether an attempt succeeded.
+// tried reports whether one of five attempts succeeded. On a slow machine the time limit of an example may cut off any request,
+// and its answer is then that of the policy.
 func tried(attempt func(n int) bool) bool {
-	for n := range attempts {
+	for n := range 5 {
 		if attempt(n) {
 			return true
 		}
