@@ -98,12 +98,12 @@ func TestNewCommand(t *testing.T) {
 	edit(t, path("commands/options.go"), "\n)\n\n// optionRows", "\n\toptToy\n)\n\n// optionRows")
 	edit(t, path("commands/options.go"), "ErrShareWithoutWeight},\n", "ErrShareWithoutWeight},\n\t{\"TOY\", NoError, NoError},\n")
 	edit(t, path("commands/quota.go"), "argMode, argAlign}", `argMode, argAlign, {Name: "TOY", Type: ArgToken, Optional: true}}`)
-	lacks("tests/world makes no call with GO.QUOTA//TOY that its reader knows", everywhere...)
+	lacks("tests/world makes no call of GO.QUOTA with TOY that its reader knows", everywhere...)
 	edit(t, path("tests/world/generate.go"), "option = append(option, \"UPTO\")", "option = append(option, Pick(g.Rand, \"UPTO\", \"TOY\"))")
-	lacks("tests/world makes no call with GO.QUOTA//TOY that its reader knows", everywhere...)
+	lacks("tests/world makes no call of GO.QUOTA with TOY that its reader knows", everywhere...)
 	edit(t, path("tests/world/call.go"), "\tcase option == \"UPTO\"", "\tcase option == \"TOY\":\n\tcase option == \"UPTO\"")
-	lacks("script/gothrottle.lua lists no GO.QUOTA//TOY", everywhere...)
-	edit(t, path("script/gothrottle.lua"), " MS UPTO ALIGN FORCE RAISE '", " MS UPTO ALIGN FORCE RAISE TOY '")
+	lacks("script/gothrottle.lua has no option TOY", everywhere...)
+	edit(t, path("script/gothrottle.lua"), " RAISE SHARE '", " RAISE SHARE TOY '")
 	runIn(t, folder, append([]string{"go", "test"}, everywhere...)...)
 }
 

@@ -1,7 +1,6 @@
 package commands_test
 
 import (
-	"cmp"
 	"regexp"
 	"strings"
 	"testing"
@@ -55,60 +54,31 @@ func (h *followed) At(step funnel.Micros, batch []world.Made) (now funnel.Micros
 	return h.now, replies
 }
 
-// options calls visit with each option of arguments, after the name of the command and that of the clause, if any.
-func options(args []commands.Arg, name, clause string, visit func(name string)) {
-	for _, a := range args {
-		if word := cmp.Or(a.Token, a.Name); commands.IsOption(word) {
-			visit(name + "/" + clause + "/" + word)
-		}
-		options(a.Sub, name, cmp.Or(a.Token, clause), visit)
-	}
-}
-
-// needsModule has the commands that the script lacks, and why.
-var needsModule = map[string]string{"GO.POLICY": "policies are settings of the server"}
-
 // The world makes calls with each option of the commands that it makes, and reads them, so that TestAll_random compares the
-// option with the models. The script lists the option.
+// option with the models. The script knows the option; that it has it for the same commands, the transcripts show.
 func TestOptions_everywhere(t *testing.T) {
-	read, listed := map[string]bool{}, map[string]bool{}
+	read := map[string]bool{}
 	for seed := range uint64(40) {
 		g := world.NewGenerator(seed, 8)
 		g.Tight, g.Shares = true, seed%2 == 1
 		policies := world.NewPolicies(g.Policies())
 		for range 300 {
-			w, clause := g.Call(), ""
+			w := g.Call()
 			_, known := policies.Parse(w)
 			for _, word := range w {
-				if commands.Find("GO."+word) != nil {
-					clause = word
-				}
-				for _, name := range []string{w[0] + "//" + word, w[0] + "/" + clause + "/" + word} {
-					read[name] = read[name] || known
-				}
+				read[w[0]+" "+word] = known || read[w[0]+" "+word]
 			}
 		}
 	}
-	list := func(name, words string) {
-		for _, word := range strings.Fields(words) {
-			listed[name+"/"+word] = true
-		}
-	}
-	for _, m := range regexp.MustCompile(`(?s)function make\.([A-Z]+)\(.*?\boptions = '(.*?)', clause_options = '(.*?)'`).FindAllStringSubmatch(script.Text, -1) {
-		list("GO."+m[1]+"/", m[2])
-		list("GO.ALL/"+m[1], m[3])
-	}
-	list("GO.ALL/", regexp.MustCompile(`go\.options\(i, '(.*?)'\)`).FindStringSubmatch(script.Text)[1])
+	listed := regexp.MustCompile(`go\.has\('(.*)', word\) and word`).FindStringSubmatch(script.Text)[1]
 	for _, row := range commands.Table {
-		name := strings.TrimSuffix(row.Name, "_RO")
-		options(row.Args, row.Name, "", func(option string) {
-			_, made := read[row.Name+"//"+row.Name]
-			if made && !read[option] {
-				t.Errorf("tests/world makes no call with %s that its reader knows", option)
+		for _, word := range regexp.MustCompile(`[A-Z]+`).FindAllString(strings.TrimPrefix(row.Syntax(), row.Name), -1) {
+			if _, made := read[row.Name+" "+row.Name]; made && commands.IsOption(word) && !read[row.Name+" "+word] {
+				t.Errorf("tests/world makes no call of %s with %s that its reader knows", row.Name, word)
 			}
-			if option = strings.Replace(option, "_RO", "", 1); made && needsModule[name] == "" && !listed[option] {
-				t.Errorf("script/gothrottle.lua lists no %s", option)
+			if commands.IsOption(word) && !strings.Contains(listed, " "+word+" ") {
+				t.Errorf("script/gothrottle.lua has no option %s", word)
 			}
-		})
+		}
 	}
 }

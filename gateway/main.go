@@ -82,7 +82,7 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 // newProgram makes a gateway without rules. The caller closes it.
 func newProgram(set *settings, out io.Writer) (*program, error) {
 	set.log = newLogger(set, out)
-	for _, name := range unused(set.env) {
+	for _, name := range set.unused {
 		set.log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
 	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away

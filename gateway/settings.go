@@ -31,7 +31,8 @@ import (
 type settings struct {
 	env                     map[string]string // the text of each row of the table, or its default
 	wrong                   []error
-	grpcNet                 string // tcp or unix
+	unused                  []string // the settings that are set and have no effect
+	grpcNet                 string   // tcp or unix
 	grpcAt, httpAt, debugAt string
 	config                  string // a file or folder of rules
 	logLevel                slog.Level
@@ -51,16 +52,6 @@ type settings struct {
 	maxAge, grace time.Duration
 }
 
-// ignored are settings of envoyproxy/ratelimit that have no effect here. The log names each one that is set, and
-// docs/gateway.md says why.
-var ignored = strings.Fields(`
-	REDIS_SOCKET_TYPE REDIS_PERSECOND* REDIS_PIPELINE_WINDOW REDIS_PIPELINE_LIMIT REDIS_TIMEOUT REDIS_POOL_ON_EMPTY_BEHAVIOR
-	REDIS_HEALTH_CHECK_ACTIVE_CONNECTION EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
-	STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT USE_STATSD USE_DOG_STATSD* STATSD_* STATS_FLUSH_INTERVAL DISABLE_STATS
-	PROMETHEUS_MAPPER_YAML PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS EXTRA_TAGS RUNTIME_WATCH_ROOT RUNTIME_IGNOREDOTFILES
-	TRACING_EXPORTER_PROTOCOL TRACING_SERVICE_* TRACING_SAMPLING_RATE MEMCACHE_* REDIS_STARTUP_* REDIS_CLUSTER_PIPELINE_PARALLELISM
-	CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL XDS_CLIENT_BACKOFF_RANDOM_FACTOR XDS_CLIENT_BACKOFF_JITTER`)
-
 // refuse notes that a setting is wrong.
 func (s *settings) refuse(name string, err error) {
 	if err != nil {
@@ -68,16 +59,38 @@ func (s *settings) refuse(name string, err error) {
 	}
 }
 
-// table has each setting, with its type, default and meaning. docs/gateway.md has the same table.
+// table has each setting, with its type, default and meaning. docs/gateway.md has the same table. It begins with those that
+// envoyproxy/ratelimit has and the gateway does not: the log names the ones that are set.
 func (s *settings) table() *flag.FlagSet {
 	f := flag.NewFlagSet("settings", flag.ContinueOnError)
+	alike := func(without, means string, names ...string) {
+		for _, name := range names {
+			f.String(name, without, means)
+		}
+	}
+	alike("", "no effect: `DECISION_TIMEOUT` bounds a decision", "REDIS_TIMEOUT", "REDIS_POOL_ON_EMPTY_BEHAVIOR")
+	alike("", "no effect: use `excess: refuse` or a `hash_tag`", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT")
+	alike("", "no effect: see [metrics](#metrics)", strings.Fields(`DISABLE_STATS EXTRA_TAGS PROMETHEUS_MAPPER_YAML USE_STATSD USE_DOG_STATSD
+		PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS STATSD_HOST STATSD_PORT STATS_FLUSH_INTERVAL USE_DOG_STATSD_MOGRIFIERS`)...)
+	alike("", "no effect: see `TRACING_ENABLED`", strings.Fields(`TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE TRACING_SERVICE_INSTANCE_ID
+		TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE`)...)
+	alike("", "no effect", strings.Fields(`CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
+		MEMCACHE_HOST_PORT MEMCACHE_MAX_IDLE_CONNS MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_TLS MEMCACHE_TLS_CACERT
+		MEMCACHE_TLS_CLIENT_CERT MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION REDIS_CLUSTER_PIPELINE_PARALLELISM
+		REDIS_HEALTH_CHECK_ACTIVE_CONNECTION REDIS_PERSECOND REDIS_PERSECOND_AUTH REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM
+		REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE
+		REDIS_PERSECOND_SENTINEL_AUTH REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_TLS REDIS_PERSECOND_TYPE
+		REDIS_PERSECOND_URL REDIS_PIPELINE_LIMIT REDIS_PIPELINE_WINDOW REDIS_SOCKET_TYPE REDIS_STARTUP_INITIAL_INTERVAL
+		REDIS_STARTUP_MAX_ELAPSED_TIME REDIS_STARTUP_MAX_INTERVAL RUNTIME_IGNOREDOTFILES RUNTIME_WATCH_ROOT XDS_CLIENT_BACKOFF_JITTER
+		XDS_CLIENT_BACKOFF_RANDOM_FACTOR`)...)
+
 	f.String("CONFIG", "", "the rules: a file, or a folder with one file per domain")
 	f.String("RUNTIME_ROOT", "/srv/runtime_data/current", "without `CONFIG`, the rules are in ROOT/SUBDIRECTORY/APPDIRECTORY")
 	f.String("RUNTIME_SUBDIRECTORY", "", "see `RUNTIME_ROOT`")
 	f.String("RUNTIME_APPDIRECTORY", "config", "see `RUNTIME_ROOT`")
 	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "several files may have one domain")
 	f.Var(words{"FILE", "GRPC_XDS_SOTW"}, "CONFIG_TYPE", "files, or [rules over xDS](#rules-over-xds)")
-	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, requests get `UNAVAILABLE`")
+	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, requests get `UNAVAILABLE`, and Envoy's `failure_mode_deny` decides")
 	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "the health check fails until a domain has rules")
 	f.Var(words{"fixed_window", "sliding_window", "gcra"}, "DEFAULT_ALGORITHM", "the algorithm of rules that name none")
 	f.String("DEFAULT_LATE", "", "paths of [late](#token-limits) rules, separated by commas")
@@ -126,11 +139,6 @@ func (s *settings) table() *flag.FlagSet {
 	f.DurationVar(&s.xds.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, "the pause before the gateway reconnects to the management server, doubled each time, with jitter")
 	f.DurationVar(&s.xds.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, "the longest of these pauses")
 
-	alike := func(without, means string, names ...string) {
-		for _, name := range names {
-			f.String(name, without, means)
-		}
-	}
 	alike("0.0.0.0", "the addresses to listen at: for `/metrics`, `/rules` and `/explain`, for gRPC, for HTTP", "DEBUG_HOST", "GRPC_HOST", "HOST")
 	alike("", "a password, or user:password", "REDIS_AUTH", "REDIS_SENTINEL_AUTH")
 	alike("", "trust this file's certificates instead of the system's", "REDIS_TLS_CACERT", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT")
@@ -159,7 +167,9 @@ func readSettings(env map[string]string) (*settings, error) {
 	s := &settings{env: map[string]string{}, xds: &xds.Options{Headers: metadata.MD{}}, log: slog.New(slog.DiscardHandler)}
 	s.table().VisitAll(func(one *flag.Flag) {
 		if text := env[one.Name]; text != "" {
-			s.refuse(one.Name+"="+text, one.Value.Set(text))
+			if s.refuse(one.Name+"="+text, one.Value.Set(text)); strings.HasPrefix(one.Usage, "no effect") {
+				s.unused = append(s.unused, one.Name)
+			}
 		}
 		s.env[one.Name] = one.Value.String()
 	})
@@ -215,20 +225,6 @@ func (s *settings) on(name string) bool { return s.env[name] == "true" }
 
 func (s *settings) address(host, port string) string {
 	return net.JoinHostPort(s.env[host], s.env[port])
-}
-
-// unused returns the settings that are set and have no effect.
-func unused(env map[string]string) (names []string) {
-	for name, v := range env {
-		if v != "" && slices.ContainsFunc(ignored, func(pattern string) bool {
-			begin, all := strings.CutSuffix(pattern, "*")
-			return name == pattern || all && strings.HasPrefix(name, begin)
-		}) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return names
 }
 
 // xdsOptions completes those of the server that sends rules. Its files are read at each connection.

@@ -179,7 +179,8 @@ func TestClose_callsInTheQueue(t *testing.T) {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	left := goroutines()
-	for end := time.Now().Add(5 * time.Second); left != "" && time.Now().Before(end); left = goroutines() {
+	for tries := 0; left != "" && tries < 500; left = goroutines() {
+		tries++
 		time.Sleep(10 * time.Millisecond)
 	}
 	if code == 0 && left != "" {

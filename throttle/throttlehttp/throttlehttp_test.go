@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -54,6 +57,34 @@ func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.
 		c, s := throttletest.New(t)
 		test(t, c, s)
 	})
+}
+
+// failing is a server that refuses calls with a word.
+type failing struct {
+	throttle.Processor
+	word string
+}
+
+func (f failing) Process(ctx context.Context, cmd redis.Cmder) error {
+	if slices.Contains(cmd.Args(), any(f.word)) {
+		cmd.SetErr(io.EOF)
+		return io.EOF
+	}
+	return f.Processor.Process(ctx, cmd)
+}
+
+// slow is a server that holds calls with a word back.
+type slow struct {
+	throttle.Processor
+	by   time.Duration
+	word string
+}
+
+func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
+	if slices.Contains(cmd.Args(), any(s.word)) {
+		time.Sleep(s.by)
+	}
+	return s.Processor.Process(ctx, cmd)
 }
 
 // wantHeaders checks headers, which are names and values by turns.

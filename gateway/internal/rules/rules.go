@@ -265,62 +265,53 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *
 	return m
 }
 
-// mistake says what does not fit together. The first one counts.
+// misfit is a mistake that a limit may have.
+type misfit struct {
+	found bool
+	text  string
+}
+
+// mistake says what does not fit together.
 func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
-	return cmp.Or(m.wrongAmount(unit), m.wrongAlgorithm(unit), m.wrongTimes(), m.wrongExcess(tag))
-}
-
-// wrongAmount says what is wrong with what the limit counts: units per unit of time, slots or nothing.
-func (m *limitLevel) wrongAmount(unit time.Duration) string {
-	slots := m.Concurrency != nil
-	switch {
-	case slots && (m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != "" || m.Unlimited):
-		return "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"
-	case slots && *m.Concurrency == 0:
-		return "concurrency is at least 1"
-	case m.Unlimited && unit > 0:
-		return "a rule that is unlimited has no unit"
-	case !slots && !m.Unlimited && unit == 0:
-		return "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"
+	for _, one := range slices.Concat(m.amount(unit), m.algorithm(unit), m.excess(tag)) {
+		if one.found {
+			return one.text
+		}
 	}
 	return ""
 }
 
-// wrongAlgorithm says which key needs another algorithm.
-func (m *limitLevel) wrongAlgorithm(unit time.Duration) string {
+// amount is about what the limit counts: units per unit of time, slots or nothing.
+func (m *limitLevel) amount(unit time.Duration) []misfit {
+	slots, counts := m.Concurrency != nil, m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != ""
+	return []misfit{
+		{slots && (counts || m.Unlimited), "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"},
+		{or(m.Concurrency, 1) == 0, "concurrency is at least 1"},
+		{m.Unlimited && unit > 0, "a rule that is unlimited has no unit"},
+		{!slots && !m.Unlimited && unit == 0, "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"},
+	}
+}
+
+// algorithm is about what only some algorithms have.
+func (m *limitLevel) algorithm(unit time.Duration) []misfit {
 	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && (unit == Periods["DAY"] || unit == Periods["MONTH"])
-	switch {
-	case (m.Burst != nil || m.Lockout != nil) && m.Algorithm != GCRA:
-		return "burst and lockout need 'algorithm: gcra'"
-	case or(m.Burst, 1) == 0:
-		return "burst is at least 1"
-	case m.TimeZone != nil && !calendar:
-		return "time_zone needs 'algorithm: fixed_window' and the unit day or month"
+	return []misfit{
+		{(m.Burst != nil || m.Lockout != nil) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
+		{or(m.Burst, 1) == 0, "burst is at least 1"},
+		{m.TimeZone != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
+		{m.Hold != nil && m.Concurrency == nil, "hold needs concurrency"},
+		{!fits(m.Lockout) || !fits(m.Hold), "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"},
 	}
-	return ""
 }
 
-func (m *limitLevel) wrongTimes() string {
-	switch {
-	case m.Hold != nil && m.Concurrency == nil:
-		return "hold needs concurrency"
-	case !fits(m.Lockout) || !fits(m.Hold):
-		return "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"
+// excess is about hits that are refused, or come late.
+func (m *limitLevel) excess(tag tagging) []misfit {
+	locks, tagged, late := m.Lockout != nil, tag != tagNone, or(m.LateHits, false)
+	return []misfit{
+		{m.Excess == "charge" && (m.Concurrency != nil || locks || tagged), "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"},
+		{locks && tagged, "a lockout cannot be combined with a hash_tag"},
+		{late && m.neverLate(), "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"},
 	}
-	return ""
-}
-
-// wrongExcess says which key decides otherwise what happens to hits that don't fit.
-func (m *limitLevel) wrongExcess(tag tagging) string {
-	switch {
-	case m.Excess == "charge" && (m.Concurrency != nil || m.Lockout != nil || tag != tagNone):
-		return "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"
-	case m.Lockout != nil && tag != tagNone:
-		return "a lockout cannot be combined with a hash_tag"
-	case or(m.LateHits, false) && m.neverLate():
-		return "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"
-	}
-	return ""
 }
 
 // neverLate says whether hits of the limit cannot be charged late.
