@@ -6,7 +6,7 @@
 . "$(dirname "$0")/lib.sh"
 renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessions
 [ ! -w /proc/self/autogroup ] || echo 19 >/proc/self/autogroup
-all=' chaos slots models script gateway simulation fuzzers ' minutes=${MINUTES:-10} failed=
+all=' chaos slots models script gateway clients fuzzers ' minutes=${MINUTES:-10} failed=
 parts=" ${ONLY:-$all} "
 for part in $parts; do [[ $all == *" $part "* ]] || die "ONLY: '$part' is not one of the parts:$all"; done
 build/module.sh
@@ -40,7 +40,7 @@ for server in "${servers[@]}"; do
     GOTHROTTLE_SEED=$((RANDOM * 1000000)) GOTHROTTLE_CALLS=$((minutes * 10000)) \
     go -C gateway test -count=1 -timeout 0 -run '^TestSideBySide$' .
 done
-soak simulation simulation env SEED=0 STEPS=$((minutes * 300000)) build/test-sim.sh
+soak clients clients go test -count=1 -timeout 0 -v -run '^TestWorlds$' ./tests/clients -seeds $((minutes * 300)) -seed $((RANDOM * 1000000))
 for package in funnel commands; do
   mapfile -t fuzzers < <(sed -n 's/^func \(Fuzz[A-Za-z]*\).*/\1/p' "$package"/*_test.go)
   for fuzzer in "${fuzzers[@]}"; do

@@ -18,6 +18,7 @@ type world struct {
 	TLS     bool
 	Script  bool
 	Far     time.Duration // the round trip
+	Lag     time.Duration // of the copies in a cluster, and of those that a Sentinel watches
 	Clients int           // each has all limiters
 	Limits  []limit
 	Steps   []step
@@ -115,6 +116,12 @@ func generate(seed uint64, known string) *world {
 		if name != known {
 			knownFaults[name].avoid(w)
 		}
+	}
+	for known == "" && w.Kind != "single" && r.IntN(2) == 0 {
+		w.Faults = append(w.Faults, fault{At: micros(r, length), Name: "failover", Node: r.IntN(3)})
+	}
+	if !slices.ContainsFunc(w.Faults, func(f fault) bool { return f.Name == "move" }) { // which a copy that lags doesn't know of
+		w.Lag = pick(r, 0, 0, time.Millisecond, 30*time.Millisecond, 300*time.Millisecond, 3*time.Second)
 	}
 	slices.SortFunc(w.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
 	slices.SortFunc(w.Faults, func(a, b fault) int { return cmp.Compare(a.At, b.At) })

@@ -24,6 +24,7 @@ var properties = map[string]func(*run) string{
 	"units of a budget are fresh":                  each((*run).fresh),
 	"a remembered denial is the server's":          each((*run).denials),
 	"charged once":                                 (*run).chargedOnce,
+	"a failover loses the lag, and nothing else":   (*run).losesTheLag,
 	"a lost lease is lost":                         each((*run).leases),
 	"nothing is left after Close":                  (*run).leavesNothing,
 }

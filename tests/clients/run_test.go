@@ -33,15 +33,16 @@ type outcome struct {
 // run is a world that has run.
 type run struct {
 	*world
-	outcomes []*outcome
-	runs     []resp.Run // of all servers
-	epoch    time.Time
-	left     map[string][]string // the holders of each key on the server after Close
-	closed   error
-	cutAway  int     // how many connections a fault has closed
-	charges  []event // see events
-	timeline []event
-	again    func(*world) *run // runs another world
+	outcomes  []*outcome
+	runs      []resp.Run // of all servers
+	epoch     time.Time
+	failovers []failover
+	left      map[string][]string // the holders of each key on the server after Close
+	closed    error
+	cutAway   int     // how many connections a fault has closed
+	charges   []event // see events
+	timeline  []event
+	again     func(*world) *run // runs another world
 }
 
 // play runs a world in frozen time. Leases and limiters are closed in the end, when all faults are over.
@@ -72,6 +73,10 @@ func (w *world) happen() *run {
 			if f.Name == "cut" {
 				r.cutAway = nodes.of(f).Cut()
 				return
+			}
+			if f.Name == "failover" && w.Kind != "single" {
+				time.Sleep(500 * time.Nanosecond) // no call is run at that instant
+				r.failovers = append(r.failovers, failover{time.Now(), nodes.of(f).Addr})
 			}
 			nodes.strike(f)
 		})
@@ -126,7 +131,7 @@ func (w *world) servers(n *resp.Network) *nodes {
 	for i, s := range x.masters() {
 		s.Change(func(f *resp.Faults) { f.Far = w.Far })
 		if w.Kind != "single" {
-			c := s.AddCopy(fmt.Sprintf("10.0.0.%d:6379", 11+i), 0)
+			c := s.AddCopy(fmt.Sprintf("10.0.0.%d:6379", 11+i), w.Lag)
 			c.Change(func(f *resp.Faults) { f.Far = w.Far })
 			x.copies[s] = c
 		}

@@ -1,5 +1,5 @@
 // Package failover lets a real Sentinel and a real cluster replace a master that hangs, and holds what the Go client is granted
-// against the bound of docs/failover.md. tests/sim proves the bound in many worlds.
+// against the bound of docs/failover.md. tests/clients proves the bound in many worlds.
 package failover
 
 import (

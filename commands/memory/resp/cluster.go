@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gothrottle/commands/memory"
-	"gothrottle/funnel"
 )
 
 // Slots is the number of slots of a cluster.
@@ -88,8 +87,8 @@ func (c *Cluster) Move(slot int, to *Server) {
 		defer to.mu.Unlock()
 		for _, key := range from.data.Keys() {
 			if Slot(key) == slot {
-				to.data.Put(key, from.data.Get(key))
-				from.data.Put(key, nil)
+				to.put(key, from.data.Get(key))
+				from.put(key, nil)
 			}
 		}
 	}
@@ -210,14 +209,22 @@ type copied struct {
 }
 
 type effect struct {
-	at    time.Time
-	words []string
+	at  time.Time
+	run func(data *memory.Server)
 }
 
-func (c *copied) add(at time.Time, words []string) {
+func (c *copied) add(at time.Time, run func(data *memory.Server)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.all = append(c.all, effect{at, words})
+	c.all = append(c.all, effect{at, run})
+}
+
+// put sets a key here and at the copies. s is locked.
+func (s *Server) put(key string, v *memory.Value) {
+	s.data.Put(key, v.Clone())
+	for _, c := range s.copies {
+		c.late.add(s.o.Now(), func(data *memory.Server) { data.Put(key, v.Clone()) })
+	}
 }
 
 // until removes and returns the effects that have come at this time.
@@ -258,17 +265,18 @@ func clone(data *memory.Server) *memory.Server {
 // catchUp lets a copy run what has come from its master. s is locked.
 func (s *Server) catchUp(now time.Time) {
 	for _, e := range s.late.until(now) {
-		_, _ = s.data.Do(funnel.Micros(0), e.words...)
+		e.run(s.data)
 	}
 }
 
-// Promote makes a copy a master: what hasn't come yet is lost. Its old master, which it returns, becomes a copy of it without
-// lag, and loses its connections.
+// Promote makes a copy a master: what hasn't come yet is lost. Its old master, which it returns, becomes a copy of it with the
+// same lag, and loses its connections.
 func (s *Server) Promote() (old *Server) {
 	s.locked(func() {
 		old = s.copyOf
 		s.catchUp(s.o.Now())
 		s.late.all, s.copyOf = nil, nil
+		old.late.lag = s.late.lag // nobody uses it while old is a master
 	})
 	others := []*Server{old}
 	old.locked(func() {

@@ -158,7 +158,7 @@ func (s *Server) Do(words ...string) (any, error) { return s.Memory().Do(s.now()
 func (s *Server) tellCopies() {
 	s.data.Observe(func(command []string) {
 		for _, c := range s.copies {
-			c.late.add(s.o.Now(), command)
+			c.late.add(s.o.Now(), func(data *memory.Server) { _, _ = data.Do(0, command...) })
 		}
 	})
 }

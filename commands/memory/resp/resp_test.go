@@ -280,6 +280,8 @@ func TestCluster(t *testing.T) {
 		left, err := take(ctx, rdb, key)
 		require.NoError(t, err)
 		require.EqualValues(t, 1000-3, left)
+		require.Equal(t, copy, c.Owner("moves"))
+		require.EqualValues(t, 1000-301, must(take(ctx, rdb, "moves")))
 	})
 }
 

@@ -1,0 +1,64 @@
+package clients
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"gothrottle/commands/memory/resp"
+	"gothrottle/funnel"
+	exact "gothrottle/tests/world"
+)
+
+// failover is when a copy took the place of a master, which has this address.
+type failover struct {
+	at  time.Time
+	old string
+}
+
+// done is a call that a server has run, with what the models held before it.
+type done struct {
+	resp.Run
+	before exact.Keys
+}
+
+// losesTheLag: each reply of a server is that of the exact models. With a failover they forget what the old master has run within
+// the lag of its copy, and nothing else.
+func (r *run) losesTheLag() string {
+	keys, failovers, journal := exact.Keys{}, r.failovers, []done{}
+	for _, one := range r.runs {
+		for len(failovers) > 0 && failovers[0].at.Before(one.At) {
+			journal = failovers[0].undo(r.Lag, keys, journal)
+			failovers = failovers[1:]
+		}
+		c, known := exact.Policies{}.Parse(one.Words)
+		if !known || !keys.Knows(c) {
+			return fmt.Sprintf("the models don't know %q", one.Words)
+		}
+		d := done{one, exact.Keys{}}
+		for i := range c.Clauses {
+			maps.Copy(d.before, keys.Clone(c.Clauses[i].Key))
+		}
+		journal = append(journal, d)
+		want, _ := c.Reply(keys, funnel.Micros(one.At.UnixMicro()))
+		if _, refused := one.Reply.(error); refused != (want == exact.ErrTooMuch) || !refused && !reflect.DeepEqual(one.Reply, want) {
+			return fmt.Sprintf("+%s: %s replies %v to %q, and the models %v", one.At.Sub(r.epoch), one.Addr, one.Reply, one.Words, want)
+		}
+	}
+	return ""
+}
+
+// undo forgets the calls that the new master didn't get, and returns the others.
+func (f failover) undo(lag time.Duration, keys exact.Keys, journal []done) (kept []done) {
+	for _, d := range slices.Backward(journal) {
+		if d.Addr == f.old && d.At.After(f.at.Add(-lag)) {
+			maps.Copy(keys, d.before)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	slices.Reverse(kept)
+	return kept
+}
