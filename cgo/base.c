@@ -7,14 +7,6 @@ const shim_module *shim_loaded;
 int shim_server_asks;
 RedisModuleString *shim_fields[SHIM_CELLS][SHIM_FIELDS];
 
-void shim_clear(void *at, void *end) {
-    typedef int64_t __attribute__((may_alias)) word;
-    for (word *w = at; w < (const word *)end; w++) {
-        *w = 0;
-        __asm__ volatile("" ::: "memory"); /* otherwise gcc makes it a rep stos, which takes longer to start than to run */
-    }
-}
-
 void *shim_grow(void *at, size_t size, int64_t *cap, int64_t on_stack) {
     int64_t old = *cap;
     *cap = old < 8 ? 32 : old * 4;

@@ -28,7 +28,7 @@ static void start(room *r, RedisModuleCtx *ctx) {
     call->clauses.at = r->clauses;
     call->keys.len = call->cells.len = call->clauses.len = 0;
     call->keys.cap = call->cells.cap = call->clauses.cap = SHIM_CLAUSES;
-    shim_clear(&call->scratch, &call->ctx);
+    SHIM_CLEAR(call, scratch, ctx);
     call->ctx = ctx;
     call->error[0] = '\0';
 }

@@ -30,8 +30,7 @@ static shim_cell *append(shim_call *call, shim_key *key) {
     if (call->cells.len == call->cells.cap)
         call->cells.at = shim_grow(call->cells.at, sizeof *call->cells.at, &call->cells.cap, SHIM_CLAUSES);
     shim_cell *cell = &call->cells.at[call->cells.len++];
-    shim_clear(cell, cell->value);
-    shim_clear(cell->own, cell + 1);
+    SHIM_CLEAR(cell, index, value);
     cell->index = key->num_cells++;
     return cell;
 }

@@ -79,7 +79,7 @@ SHIM_RARE int shim_reopen_keys(shim_call *call) {
 
 void shim_open_key(RedisModuleCtx *ctx, const shim_command *command, shim_key *key,
                    RedisModuleString *name, shim_entry *entries, int settled) {
-    shim_clear(&key->length, &key->checksum);
+    SHIM_CLEAR(key, length, checksum);
     key->expires_at = -1;
     key->entries.at = entries;
     key->entries.cap = SHIM_STACK_ENTRIES;

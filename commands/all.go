@@ -7,9 +7,6 @@ import (
 	"strings"
 )
 
-// MaxClauses bounds the clauses of one call, and so its keys.
-const MaxClauses = 32
-
 var all = Command{
 	Name:       "GO.ALL",
 	Summary:    "Takes units from several limiters of any kind, from all of them or from none.",
@@ -55,15 +52,28 @@ func planAll(c *Call) ErrorCode {
 
 // parseClauses reads the words of the clauses. wrong is the error of a word after them, or NoError.
 func (c *Call) parseClauses(wrong ErrorCode) ErrorCode {
-	for i := range c.Clauses {
-		cl, s := &c.Clauses[i], c.scratch
-		s.limiters[i] = clauseKinds[cl.kind].in(&s.rooms[i])
-		if err := cl.parse(c, s.limiters[i]); err != NoError && !lacksALIGN(err, wrong) {
+	limits := c.limits()
+	for i := range limits {
+		cl, l := &c.Clauses[i], &limits[i]
+		*l = limit{clause: i, limiter: clauseKinds[cl.kind].in(&c.scratch.rooms[i])}
+		if cl.opts&optShare != 0 {
+			l.front = &limits[i-1]
+		}
+		if err := l.read(c, &cl.clauseWords); err != NoError && !lacksALIGN(err, wrong) {
 			c.ErrClause = int16(i) + 1
 			return c.noTime(err, &cl.clauseWords)
 		}
 	}
 	return wrong
+}
+
+// read reads the words of a clause.
+func (l *limit) read(c *Call, w *clauseWords) (err ErrorCode) {
+	r := c.newRequest(w.opts)
+	r.clauseWords = *w
+	l.most, err = l.parse(c.Args, r)
+	l.quantity, l.weight = r.quantity, r.weight
+	return err
 }
 
 // failClause returns an error of the clause at a position, from 0. It names Args[word].
@@ -130,12 +140,14 @@ func (c *Call) planLimits(i int) (next int, err ErrorCode) {
 	if err := c.planKey(i); err != NoError {
 		return 0, err
 	}
-	i++
-	kind := c.findClause(i)
-	if kind == noClause {
-		return 0, c.fail(ErrUnknownClause, i)
-	}
-	for ; kind != noClause; kind = c.findClause(i) {
+	for i++; i < len(c.Args); {
+		kind := findClause(c.Args[i])
+		if kind == noClause && c.Keys[len(c.Keys)-1].Wants == KindAbsent {
+			return 0, c.fail(ErrUnknownClause, i)
+		}
+		if kind == noClause {
+			break
+		}
 		if i, err = c.planClause(kind, i+1); err != NoError {
 			return 0, err
 		}
@@ -162,9 +174,8 @@ func (c *Call) planKey(word int) ErrorCode {
 	return NoError
 }
 
-// checksum returns a number that equal names share. planKey compares two names only if their
-// checksums are equal: comparing all pairs of long names would take too long. For a short name
-// the length is enough.
+// checksum returns a number that equal names share. planKey compares two names only if their checksums are equal:
+// comparing all pairs of long names would take too long. For a short name the length is enough.
 func checksum(name string) uint64 {
 	if len(name) < 256 {
 		return uint64(len(name))
@@ -192,7 +203,7 @@ func (c *Call) planClause(index, i int) (next int, err ErrorCode) {
 	if misplaced != NoError {
 		allowed &^= optShare
 	}
-	next, err = c.words(kind, i+kind.words, allowed, w)
+	next, err = kind.further(c, i+kind.words, allowed, w)
 	if err == NoError && misplaced != NoError && next < len(c.Args) && isWord(c.Args[next], "SHARE") {
 		err = misplaced
 	}
@@ -224,27 +235,27 @@ func runAll(c *Call) ErrorCode {
 
 // runClauses decides by the limiters, whose words are read, and writes the reply.
 func (c *Call) runClauses() ErrorCode {
-	asked, never := false, false
-	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		asked = asked || cl.quantity > 0
-		never = never || cl.quantity > cl.limit || cl.weight > 0 && c.neverShared(i)
+	limits, asked, never, short := c.limits(), false, false, false
+	for i := range limits {
+		l := &limits[i]
+		asked = asked || l.quantity > 0
+		never = never || l.quantity > l.capacity()
 	}
-	c.scratch.short = 0
-	for i := range c.Clauses { // a call that no limiter could ever admit begins no lockout
-		if err := c.decide(i, !never); err != NoError {
+	for i := range limits { // a call that no limiter could ever admit begins no lockout
+		if err := limits[i].decide(c, !never); err != NoError {
 			return err
 		}
+		short = short || limits[i].short
 	}
-	if c.scratch.short != 0 {
+	if short {
 		if err := c.waits(!never); err != NoError {
 			return err
 		}
 	}
 	decider := c.decider()
 	denied := c.Clauses[decider].Reply[0] != 0
-	for i := range c.Clauses {
-		if err := c.apply(i, denied); err != NoError {
+	for i := range limits {
+		if err := limits[i].become(c, denied); err != NoError {
 			return err
 		}
 	}
@@ -258,6 +269,40 @@ func (c *Call) runClauses() ErrorCode {
 	c.Reply = c.Clauses[decider].Reply
 	c.Reply[5] = int64(decider)
 	return NoError
+}
+
+// decide decides for one clause, alone but for its share, and writes its reply; nothing changes yet.
+func (l *limit) decide(c *Call, mayLock bool) ErrorCode {
+	cl := &c.Clauses[l.clause]
+	if err := l.load(c, int(cl.Key), int(cl.cell)); err != NoError {
+		return err
+	}
+	v, err := l.judge(c, l.quantity, mayLock)
+	if err != NoError {
+		return err
+	}
+	if l.reply(c, v); l.front != nil {
+		return l.share(c, v)
+	}
+	return NoError
+}
+
+// become says what becomes of a clause's key. If the call is denied, nothing is taken, and a clause that admits replies
+// what it has left.
+func (l *limit) become(c *Call, denied bool) ErrorCode {
+	if denied && c.Clauses[l.clause].Reply[0] == 0 {
+		v, err := l.judge(c, 0, false)
+		if err != NoError {
+			return err
+		}
+		// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
+		v.Limited, v.RetryAfter = false, 0
+		l.reply(c, v)
+	}
+	if denied && l.front != nil {
+		l.remains(c, 0)
+	}
+	return l.apply(c, denied)
 }
 
 // decider returns the index of the clause that decides: of the limited clauses the one with

@@ -154,13 +154,12 @@ type Cell struct {
 	Unset uint32 // bit i: field i is to go
 
 	_     int32
-	Value [MaxFields]int64 // as found, then as it is to become
-
 	state funnel.ThrottleState // the handler's own: Value decoded
+
+	Value [MaxFields]int64 // set by the host as found, by the handler as it is to become
 }
 
-// Entry is one member of a sorted set, as found. The member's score is the time with its
-// sign turned.
+// Entry is one member of a sorted set, as found. The member's score is the time with its sign turned.
 type Entry struct {
 	Time   funnel.Micros // since the Unix epoch
 	Member string
@@ -171,12 +170,52 @@ type Entry struct {
 	_ uintptr // the host's own
 }
 
-// Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds
-// a sorted set. What is found is appended to Key.Entries. No question costs more than
-// O(log N + what it appends) with N the members. A bool says whether an entry was appended. Rank and
-// CountAfter run commands of the server, which may refuse to run them, even permanently. If another
-// module has changed the keys of the call meanwhile, they return ErrInternal, and the host has the text
-// of the error. The handler must return that error at once.
+// MaxClauses bounds the clauses of one call, and so its keys.
+const MaxClauses = 32
+
+// Clause is one of several limits of a call.
+type Clause struct {
+	// Set by the Plan and the handler.
+	Key     int32 // index in Call.Keys
+	Replies int32 // how many of Reply are sent
+	Reply   [6]int64
+
+	clauseWords
+	cell int32 // the position among the clauses of its key
+}
+
+// clauseWords says where the words of a clause are: indexes in Call.Args.
+type clauseWords struct {
+	kind         int16 // index in clauseKinds
+	opts         option
+	first        int32              // the word after the keyword
+	period       int32              // only if the kind has units
+	quantityWord int32              // 0: not given
+	operands     [numOperands]int32 // the words after options, by option.slot
+}
+
+// wrong returns where the word is that an error is about.
+func (w *clauseWords) wrong(code ErrorCode) int {
+	switch code {
+	case ErrPeriodNotTime, ErrPeriodRange, ErrMonthsRange, ErrMonthsNotQuota, ErrMonthsWithoutAlign:
+		return int(w.period)
+	case ErrCountNotInteger, ErrCountRange, ErrTTLNotTime:
+		return int(w.first) + 1
+	case ErrOffsetNotTime, ErrOffsetRange, ErrMonthsOffsetRange:
+		return int(w.operands[optAlign.slot()])
+	case ErrMaxWaitNotTime:
+		return int(w.operands[optReserve.slot()])
+	case ErrLockoutNotTime, ErrLockoutRange:
+		return int(w.operands[optLockout.slot()])
+	}
+	return int(w.first)
+}
+
+// Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds a sorted set. What
+// is found is appended to Key.Entries. No question costs more than O(log N + what it appends) with N the members. A
+// bool says whether an entry was appended. Rank and CountAfter run commands of the server, which may refuse to run
+// them, even permanently. If another module has changed the keys of the call meanwhile, they return ErrInternal, and
+// the host has the text of the error. The handler must return that error at once.
 type Host interface {
 	Newest(c *Call, key, most int)                                             // up to most entries, the newest first
 	First(c *Call, key int, after funnel.Micros) bool                          // the oldest entry with Time > after
@@ -190,3 +229,6 @@ type Host interface {
 	// if the handler returns an error.
 	Reply(c *Call, kind ItemKind, n int64, text string)
 }
+
+// Host returns what answers the questions of the call's handler.
+func (c *Call) Host() Host { return c.scratch.engine.host }

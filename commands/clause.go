@@ -33,69 +33,25 @@ type clauseKind struct {
 	units   bool   // the last of the words is a period, and a quantity may follow; FORCE and policies are for such kinds
 	renews  bool   // a sixth integer says whether the slot was held already
 	option  option // those that may follow
-	in      func(*room) limiter
 }
 
-// room holds a limiter of each kind.
-type room struct {
-	throttle throttleLimiter
-	window   windowLimiter
-	quota    quotaLimiter
-	lease    leaseLimiter
-}
-
-var clauseKinds = [...]*clauseKind{&throttleKind, &windowKind, &quotaKind, &leaseKind}
-
-// noClause is the kind of a word that begins no clause.
-const noClause = -1
-
-// findClause returns the kind of clause that a keyword begins: an index in clauseKinds.
-func findClause(word string) int {
-	for i, kind := range clauseKinds {
-		if isWord(word, kind.keyword) {
-			return i
-		}
+// further finds a quantity and options from Args[i] on. It returns the index of the word after them.
+func (kind *clauseKind) further(c *Call, i int, allowed option, w *clauseWords) (next int, err ErrorCode) {
+	if kind.units && i < len(c.Args) && (allowed == redisCellWords || looksNumeric(c.Args[i])) {
+		w.quantityWord = int32(i)
+		i++
 	}
-	return noClause
+	return c.options(i, allowed, w)
 }
 
-// findClause returns the kind of clause that begins at Args[i]; noClause if there is no such word.
-func (c *Call) findClause(i int) int {
-	if i == len(c.Args) {
-		return noClause
-	}
-	return findClause(c.Args[i])
-}
-
-// keywords lists kinds as an error text does.
-func keywords(listed func(*clauseKind) bool) string {
-	var words []string
-	for _, kind := range clauseKinds {
-		if listed(kind) {
-			words = append(words, kind.keyword)
-		}
-	}
-	return inWords(words, "or")
-}
-
-// inWords writes a list: "a, b and c".
-func inWords(words []string, and string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
-}
-
-// run runs a call of one limiter, which is at the first word.
-func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
-	r := c.newRequest(&clauseWords{first: 1, period: int32(kind.words)})
-	r.redisCell = allowed == redisCellWords
+// run runs a call of one limiter, whose words begin after the key.
+func (kind *clauseKind) run(c *Call, l limiter, allowed option) ErrorCode {
+	r := c.newRequest(0)
+	r.first, r.clauseWords.period, r.redisCell = 1, int32(kind.words), allowed == redisCellWords
 	wrong := NoError
 	if rest := 1 + kind.words; rest < len(c.Args) {
-		wrong = c.lastWords(kind, rest, allowed, r)
+		wrong = kind.lastWords(c, rest, allowed, r)
 	}
-	l := kind.in(&c.scratch.rooms[0])
 	limit, err := l.parse(c.Args, r)
 	switch {
 	case err != NoError && !lacksALIGN(err, wrong): // the words from the left are judged first
@@ -122,8 +78,8 @@ func (kind *clauseKind) run(c *Call, allowed option) ErrorCode {
 }
 
 // lastWords finds a quantity and options from Args[rest] to the end.
-func (c *Call) lastWords(kind *clauseKind, rest int, allowed option, r *request) ErrorCode {
-	next, err := c.words(kind, rest, allowed, &r.clauseWords)
+func (kind *clauseKind) lastWords(c *Call, rest int, allowed option, r *request) ErrorCode {
+	next, err := kind.further(c, rest, allowed, &r.clauseWords)
 	switch {
 	case err != NoError || next == len(c.Args):
 	case kind.units && looksNumeric(c.Args[next]):
@@ -142,64 +98,50 @@ func (c *Call) lastWords(kind *clauseKind, rest int, allowed option, r *request)
 // or before it.
 func lacksALIGN(err, wrong ErrorCode) bool { return err == ErrMonthsWithoutAlign && wrong != NoError }
 
-// Clause is one of several limits of a call.
-type Clause struct {
-	// Set by the Plan and the handler.
-	Key     int32 // index in Call.Keys
-	Replies int32 // how many of Reply are sent
-	Reply   [6]int64
-
-	clauseWords
-	cell     int32 // the position among the clauses of its key
-	weight   int32 // of its share; 0: none
-	limit    int64 // the limit of the reply
-	quantity int64
+// reply writes a verdict: five integers, and with UPTO, RESERVE or RAISE or of a slot a sixth. It returns how many.
+func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
+	unit := opts.unit()
+	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
+	r[3], r[4] = -1, inUnits(v.ResetAfter, unit) // -1: admitted, or the call never fits
+	if v.RetryAfter > 0 {
+		r[3] = inUnits(v.RetryAfter, unit)
+	}
+	if opts&(optUpTo|optReserve|optRaise) == 0 && !kind.renews {
+		return 5
+	}
+	r[5] = sixth(v, opts)
+	return 6
 }
 
-// parse reads the words of a clause.
-func (cl *Clause) parse(c *Call, l limiter) (err ErrorCode) {
-	r := c.newRequest(&cl.clauseWords)
-	cl.limit, err = l.parse(c.Args, r)
-	cl.quantity, cl.weight = r.quantity, int32(r.weight)
-	return err
+// sixth returns the integer that few replies have. It is not inlined: most calls need none of its code.
+//
+//go:noinline
+func sixth(v *funnel.Verdict, opts option) int64 {
+	switch {
+	case opts&(optUpTo|optRaise) != 0:
+		return v.Granted
+	case opts&optReserve == 0:
+		return boolInt(v.Renewed)
+	case v.Limited:
+		return -1 // no slot
+	}
+	return inUnits(v.Wait, opts.unit())
 }
 
-// decide decides for one clause, alone but for its share, and writes its reply; nothing changes yet.
-func (c *Call) decide(i int, mayLock bool) ErrorCode {
-	cl, l := &c.Clauses[i], c.scratch.limiters[i]
-	if err := l.load(c, int(cl.Key), int(cl.cell)); err != NoError {
-		return err
+// needs lists the words that must follow the keyword.
+func (kind *clauseKind) needs() string {
+	names := make([]string, kind.words)
+	for i := range names {
+		names[i] = kind.args[i].Name
 	}
-	v, err := l.judge(c, cl.quantity, mayLock)
-	if err != NoError {
-		return err
-	}
-	if cl.reply(v); cl.weight > 0 {
-		return c.share(i, v)
-	}
-	return NoError
+	return inWords(names, "and")
 }
 
-// reply writes the reply of a clause: that of its own command.
-func (cl *Clause) reply(v *funnel.Verdict) {
-	cl.Replies = clauseKinds[cl.kind].reply(&cl.Reply, v, cl.limit, cl.opts)
-}
-
-// apply says what becomes of a clause's key. If the call is denied, nothing is taken, and a clause that admits replies
-// what it has left.
-func (c *Call) apply(i int, denied bool) ErrorCode {
-	cl, l := &c.Clauses[i], c.scratch.limiters[i]
-	if denied && cl.Reply[0] == 0 {
-		v, err := l.judge(c, 0, false)
-		if err != NoError {
-			return err
-		}
-		// The clause admits, so its reply says so. A peek would be limited while more than the limit is in use.
-		v.Limited, v.RetryAfter = false, 0
-		cl.reply(v)
+// inWords writes a list: "a, b and c".
+func inWords(words []string, and string) string {
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
 	}
-	if denied && cl.weight > 0 {
-		c.remains(i, 0)
-	}
-	return l.apply(c, denied)
+	return strings.Join(words[:last], ", ") + " " + and + " " + words[last]
 }

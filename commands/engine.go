@@ -13,13 +13,11 @@ type Engine struct {
 
 // scratch is the memory in which one handler works, so that calls allocate nothing. Nothing in here outlives the handler.
 type scratch struct {
-	engine   *Engine
-	request  request
-	limiters [MaxClauses]limiter // those of the call's clauses
-	rooms    [MaxClauses]room
-	shares   [MaxClauses]share
-	short    uint32 // bit i: the share of clause i denies
-	next     *scratch
+	engine  *Engine
+	request request
+	limits  [MaxClauses]limit // those of the call's clauses
+	rooms   [MaxClauses]room
+	next    *scratch
 }
 
 // NewEngine returns an engine without policies, for which GO.TOP counts nothing.
@@ -61,11 +59,42 @@ func (e *Engine) Run(command *Command, c *Call) ErrorCode {
 	return err
 }
 
-// Host returns what answers the questions of the call's handler.
-func (c *Call) Host() Host { return c.scratch.engine.host }
-
 // UsePolicies makes these policies those of all calls from now on. No other engine may use them.
 func (e *Engine) UsePolicies(p *Policies) { e.policies = p }
 
 // CountDenials makes GO.TOP count in this table from now on, if it is not nil: see NewDenials.
 func (e *Engine) CountDenials(t *funnel.Top) { e.denials = t }
+
+// CountCalls makes policies count their calls, and returns the counters in the order of names. A policy that is in
+// force under the same name hands on its counters.
+func (e *Engine) CountCalls(p *Policies) []PolicyCounts {
+	all := make([]PolicyCounts, len(p.byName))
+	for i := range p.byName {
+		policy := &p.byName[i]
+		copy(all[i].Name[:], policy.name)
+		if old := e.policies.find(policy.name + ":"); old != nil && old.counts != nil {
+			all[i] = *old.counts
+		}
+		policy.counts = &all[i]
+	}
+	return all
+}
+
+// countDenial counts the keys of limited clauses, each key once. The clauses of one key are neighbours.
+func (e *Engine) countDenial(command *Command, c *Call) {
+	if !command.Writes() {
+		return
+	}
+	if c.Shape != Nested {
+		e.denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
+		return
+	}
+	last := int32(-1)
+	for i := range c.Clauses {
+		cl := &c.Clauses[i]
+		if cl.Reply[0] != 0 && cl.Key != last {
+			last = cl.Key
+			e.denials.Count(int(c.DB), c.Args[c.Keys[last].Word])
+		}
+	}
+}

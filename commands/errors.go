@@ -8,94 +8,6 @@ import (
 	"gothrottle/funnel"
 )
 
-// ErrorCode names one error reply. NoError means that the call succeeded. The texts are a promise to users (docs/stability.md)
-// and do not change. docs/commands.md explains some.
-type ErrorCode int32
-
-// The errors that a command can reply, besides the server's own (wrong number of
-// arguments, OOM, READONLY, NOPERM, CROSSSLOT, MOVED).
-const (
-	NoError ErrorCode = iota
-	ErrInternal
-	ErrForked
-	ErrWrongType
-	ErrForeignHash
-	ErrForeignWindow
-	ErrForeignLeases
-	ErrForeignString
-	ErrForeignZset
-	ErrForeignText
-	ErrDamaged
-	ErrUnknownOption
-	ErrQuantityLate
-	ErrRepeatedOption
-	ErrWithUpTo
-	ErrWithForce
-	ErrWithReserve
-	ErrWithLockout
-	ErrWithRaise
-	ErrAlignWithoutOffset
-	ErrReserveWithoutMaxWait
-	ErrLockoutWithoutTime
-	ErrShareWithoutWeight
-	ErrMaxBurstNotInteger
-	ErrMaxBurstRange
-	ErrCountNotInteger
-	ErrCountRange
-	ErrPeriodNotInteger
-	ErrPeriodNotTime
-	ErrPeriodRange
-	ErrSecondsRange
-	ErrMonthsRange
-	ErrMonthsNotQuota
-	ErrMonthsWithoutAlign
-	ErrMonthsOffsetRange
-	ErrQuantityNotInteger
-	ErrQuantityRange
-	ErrPolicyQuantityRange
-	ErrWindowTooLong
-	ErrRateTooHigh
-	ErrLimitNotInteger
-	ErrLimitRange
-	ErrTTLNotTime
-	ErrTTLRange
-	ErrOffsetNotTime
-	ErrOffsetRange
-	ErrMaxWaitNotTime
-	ErrMaxWaitRange
-	ErrLockoutNotTime
-	ErrLockoutRange
-	ErrWeightNotInteger
-	ErrWeightRange
-	ErrDebtTooLong
-	ErrTooMuchInUse
-	ErrIDTooLong
-	ErrTooManyIDs
-	ErrUnknownClause
-	ErrClauseShort
-	ErrKeyWithoutClause
-	ErrNotOptionOfClause
-	ErrNotOptionOfAll
-	ErrAfterOptions
-	ErrBareKey
-	ErrTooManyClauses
-	ErrKeyRepeated
-	ErrKeyShared
-	ErrForceLease
-	ErrForceLockout
-	ErrShareFirst
-	ErrShareCells
-	ErrShareSlots
-	ErrNoPolicy
-	ErrNoPolicyName
-	ErrTopCountNotInteger
-	ErrTopCountRange
-	ErrTopOption
-	ErrTopOff
-	ErrNoHelp
-	NumErrors
-)
-
 // errorWord is the place in a text where the word that the error names is put.
 const errorWord = "<word>"
 
@@ -217,6 +129,15 @@ func (c *Call) AppendError(b []byte, e ErrorCode) []byte {
 		b = append(appendWord(b, word), after...)
 	}
 	return b
+}
+
+// appendTimeHint appends the text of an error about a word that is not a time, with the time that the word may mean.
+func appendTimeHint(b []byte, text, word string) []byte {
+	if hint := timeHint(word); hint != "" {
+		before, _, _ := strings.Cut(text, ": ")
+		text = before + ": did you mean " + hint + "?"
+	}
+	return append(b, text...)
 }
 
 // appendWord appends a word, cut at maxErrorWord bytes. A reply must not hold line ends or zeros,

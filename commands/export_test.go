@@ -54,6 +54,6 @@ var (
 		Becomes: -77, NewLen: -77, AddPrefix: -77, AddWord: -77, AddTime: -77, ExpireFrom: -77, ExpireTo: -77,
 		slackBase: -77, NewText: [48]byte{0: 0xa5, 17: 0xa5, 33: 0xa5, 47: 0xa5},
 	}
-	poisonedClause = Clause{Key: -77, Replies: -77, Reply: [6]int64{-77, -77, -77, -77, -77, -77}, limit: -77, quantity: -77, cell: -77,
+	poisonedClause = Clause{Key: -77, Replies: -77, Reply: [6]int64{-77, -77, -77, -77, -77, -77}, cell: -77,
 		clauseWords: clauseWords{kind: -77, opts: 0xff, first: -77, quantityWord: -77, operands: [numOperands]int32{-77, -77, -77}}}
 )

@@ -6,11 +6,10 @@ import (
 	"gothrottle/funnel"
 )
 
-// A GCRA limiter is one cell of a hash: up to MaxFields fields, all integers, whose names
-// are numbers. The first cell has the fields 0 to 3, the second cell has the next four, and so
-// on. A lockout has a field of its own, whose name is 128 for the first cell, 129 for the
-// second. A server keeps a small number in two bytes and a letter in three. That byte brings
-// nearly all limiters into a smaller block of memory.
+// A GCRA limiter is one cell of a hash: up to MaxFields fields, all integers, whose names are numbers. The first cell
+// has the fields 0 to 3, the second cell has the next four, and so on. A lockout has a field of its own, whose name is
+// 128 for the first cell, 129 for the second. A server keeps a small number in two bytes and a letter in three. That
+// byte brings nearly all limiters into a smaller block of memory.
 const (
 	fieldTAT    = iota // the TAT (theoretical arrival time), ns since the Unix epoch
 	fieldPeriod        // the period of the rate in lowest terms: see storedPeriod
@@ -31,8 +30,7 @@ const (
 func (c *Call) cells(k *Key) []Cell      { return c.Cells[k.FirstCell : k.FirstCell+k.NumCells] }
 func (c *Call) cell(k *Key, i int) *Cell { return &c.Cells[int(k.FirstCell)+i] }
 
-// loadCells makes sure that a key holds limiters and nothing else, or nothing at all, and
-// decodes the cells.
+// loadCells makes sure that a key holds limiters and nothing else, or nothing at all, and decodes the cells.
 func (c *Call) loadCells(k *Key) ErrorCode {
 	switch k.Kind {
 	case KindAbsent:
@@ -53,13 +51,12 @@ func (c *Call) loadCells(k *Key) ErrorCode {
 // neither get an expiry nor be deleted, so field 0 must be a TAT and field 1 a period.
 func (c *Call) loadHash(k *Key) ErrorCode {
 	least := funnel.Nanos(minTAT)
-	if c.Now.Nanos() < minTAT { // a server whose clock starts in 1970
+	if c.Now < minTAT/funnel.Micros(funnel.Microsecond) { // a server whose clock starts in 1970
 		least = 0
 	}
 	fields, found, last := int64(0), int32(0), int32(-1)
-	cells := c.cells(k)
-	for i := range cells {
-		cell := &cells[i]
+	for i := range k.NumCells {
+		cell := c.cell(k, int(i))
 		switch cell.Found &^ lockField {
 		case wholeFields, wholeFields | fracFields:
 		default:
@@ -116,8 +113,7 @@ func storedPeriod(p funnel.Nanos) int64 {
 	return -int64(p)
 }
 
-// loadedPeriod inverts storedPeriod. It returns 0 for a number that storedPeriod never
-// returns.
+// loadedPeriod inverts storedPeriod. It returns 0 for a number that storedPeriod never returns.
 func loadedPeriod(stored int64) funnel.Nanos {
 	p := funnel.Nanos(stored)
 	if 0 < p && p <= maxPeriod/funnel.Second {
@@ -149,9 +145,8 @@ func adopt(text string) (tat funnel.Nanos, ok bool) {
 	return funnel.Nanos(n), form == integer
 }
 
-// setCell writes a state into a cell of a key and marks the fields that change. The key gets the
-// smallest slackBase of its changed cells. settleCells must be called for the key when all its
-// cells are set.
+// setCell writes a state into a cell of a key and marks the fields that change. The key gets the smallest slackBase of
+// its changed cells. settleCells must be called for the key when all its cells are set.
 func (k *Key) setCell(cell *Cell, s *funnel.ThrottleState, slackBase funnel.Nanos) {
 	value := [MaxFields]int64{int64(s.TAT), storedPeriod(s.Rate.Period), s.Frac, s.Rate.Count, int64(s.Locked)}
 	wanted := uint32(wholeFields)

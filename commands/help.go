@@ -16,6 +16,9 @@ var help = Command{
 	Handler: runHelp,
 }
 
+// GO.HELP reads the table, so its row comes after it.
+func init() { Table = append(Table, help) }
+
 func runHelp(c *Call) ErrorCode {
 	var lines []string
 	if len(c.Args) == 0 {

@@ -1,17 +1,25 @@
 package commands
 
-import "gothrottle/funnel"
+import (
+	"fmt"
 
-// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the
-// lease lapses.
+	"gothrottle/funnel"
+)
+
+// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the lease lapses.
 const leasePrefix = '\x02'
 
 // maxIDLen bounds the bytes of an id.
 const maxIDLen = 512
 
-// MaxMemberLen bounds the bytes of a member of ours: a prefix and an id. A member of a sliding
-// window is shorter.
+// MaxMemberLen bounds the bytes of a member of ours: a prefix and an id. A member of a sliding window is shorter.
 const MaxMemberLen = 1 + maxIDLen
+
+var (
+	idBounds = fmt.Sprintf("at most %d bytes", maxIDLen)
+	argTTL   = Arg{Name: "ttl", Type: ArgString, Bounds: spanBounds, Summary: "How long the slot is held: a time."}
+	argID    = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
+)
 
 var lease = Command{
 	Name:       "GO.LEASE",
@@ -22,7 +30,7 @@ var lease = Command{
 	Arity:      -5,
 	Args:       []Arg{argKey, argLimit, argTTL, argID, argMS},
 	State:      KindZset,
-	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, optMS) },
+	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, &c.scratch.rooms[0].lease, optMS) },
 }
 
 var leaseRO = lease.readOnly("Replies what GO.LEASE would reply; changes nothing.")
@@ -35,7 +43,6 @@ var leaseKind = clauseKind{
 	state:   KindZset,
 	renews:  true,
 	option:  optShare,
-	in:      func(r *room) limiter { return &r.lease },
 }
 
 // leaseLimiter decides about slots, which are members of a sorted set.

@@ -27,6 +27,7 @@ var optionRows = [...]struct {
 	after   ErrorCode // of exclusive: the error of another one after it
 	without ErrorCode // of operands: the error of a call that ends with it
 }{
+
 	{"MS", NoError, NoError},
 	{"UPTO", ErrWithUpTo, NoError},
 	{"EXACT", NoError, NoError},
@@ -59,8 +60,7 @@ func (o option) unit() funnel.Nanos {
 	return funnel.Second
 }
 
-// isWord reports whether a word is this keyword, in any case of ASCII letters. The keyword is
-// in capitals.
+// isWord reports whether a word is this keyword, in any case of ASCII letters. The keyword is in capitals.
 func isWord(word, keyword string) bool {
 	if len(word) != len(keyword) {
 		return false
@@ -80,7 +80,7 @@ func isWord(word, keyword string) bool {
 // appendList appends the names of a set of options, as an error text lists them.
 func (o option) appendList(b []byte) []byte {
 	for o != 0 {
-		b = append(b, o.name()...)
+		b = append(b, optionRows[o.first()].name...)
 		switch o &= o - 1; {
 		case o&(o-1) != 0:
 			b = append(b, ", "...)
@@ -91,14 +91,6 @@ func (o option) appendList(b []byte) []byte {
 	return b
 }
 
-// name returns the keyword of the first option of a set, or "" of none.
-func (o option) name() string {
-	if o == 0 {
-		return ""
-	}
-	return optionRows[o.first()].name
-}
-
 func findOption(word string) option {
 	for i := range optionRows {
 		if isWord(word, optionRows[i].name) {
@@ -106,63 +98,4 @@ func findOption(word string) option {
 		}
 	}
 	return 0
-}
-
-// fail returns an error that names Args[word].
-func (c *Call) fail(code ErrorCode, word int) ErrorCode {
-	c.ErrWord = int32(word) + 1
-	return code
-}
-
-// saysMS reports whether MS is among the words from Args[from] on.
-func (c *Call) saysMS(from int) bool {
-	for _, word := range c.Args[min(from, len(c.Args)):] {
-		if isWord(word, "MS") {
-			return true
-		}
-	}
-	return false
-}
-
-// unknown returns the error of Args[word], where an option may be.
-func (c *Call) unknown(allowed option, word int) ErrorCode {
-	c.allowed = allowed
-	return c.fail(ErrUnknownOption, word)
-}
-
-// options reads keywords from Args[i] on, in any order and any case. It returns the index of the first word that is neither
-// an option allowed nor the operand of one. After an error, w has what was given before it.
-func (c *Call) options(i int, allowed option, w *clauseWords) (next int, err ErrorCode) {
-	for ; i < len(c.Args); i++ {
-		o := findOption(c.Args[i]) & allowed
-		switch {
-		case o == 0:
-			return i, NoError
-		case w.opts&o != 0:
-			return i, c.fail(ErrRepeatedOption, i)
-		case o&exclusive != 0 && w.opts&exclusive != 0:
-			return i, c.fail(optionRows[(w.opts&exclusive).first()].after, i)
-		case o&operands != 0:
-			if i++; i == len(c.Args) {
-				return i, optionRows[o.first()].without
-			}
-			w.operands[o.slot()] = int32(i)
-		}
-		w.opts |= o
-	}
-	return i, NoError
-}
-
-// onlyOptions reads keywords from Args[i] to the end.
-func (c *Call) onlyOptions(i int, allowed option, w *clauseWords) ErrorCode {
-	next, err := c.options(i, allowed, w)
-	if err == NoError && next < len(c.Args) {
-		return c.unknown(allowed, next)
-	}
-	return err
-}
-
-// looksNumeric reports whether a word is a quantity, where an option may follow instead.
-func looksNumeric(word string) bool {
-	return word == "" || word[0] == '+' || word[0] == '-' || word[0] >= '0' && word[0] <= '9'
 }

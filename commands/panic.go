@@ -2,8 +2,7 @@
 
 package commands
 
-// GO.PANIC key [NIL] is for tests of the panic barrier: a module built with this tag is
-// not for use.
+// GO.PANIC key [NIL] is for tests of the panic barrier: a module built with this tag is not for use.
 func init() {
 	Table = append(Table, Command{
 		Name:       "GO.PANIC",

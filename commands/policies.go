@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// maxPolicyName bounds the name of a policy, in bytes.
+const maxPolicyName = 64
+
 // Policies are the limits that the configuration gives to keys. The zero value has no policies.
 type Policies struct {
 	text   string   // what ParsePolicies read, in its canonical form
@@ -37,21 +40,6 @@ type policyClause struct {
 
 // Text returns the policies as one line. ParsePolicies reads the same policies from it.
 func (p *Policies) Text() string { return p.text }
-
-// CountCalls makes policies count their calls, and returns the counters in the order of names. A policy that is in
-// force under the same name hands on its counters.
-func (e *Engine) CountCalls(p *Policies) []PolicyCounts {
-	all := make([]PolicyCounts, len(p.byName))
-	for i := range p.byName {
-		policy := &p.byName[i]
-		copy(all[i].Name[:], policy.name)
-		if old := e.policies.find(policy.name + ":"); old != nil && old.counts != nil {
-			all[i] = *old.counts
-		}
-		policy.counts = &all[i]
-	}
-	return all
-}
 
 // count counts a call that isn't an error.
 func (n *PolicyCounts) count(c *Call) {

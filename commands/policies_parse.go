@@ -11,9 +11,6 @@ import (
 // maxPolicies bounds the text of all policies, in bytes: the server waits while it is parsed.
 const maxPolicies = 1 << 20
 
-// maxPolicyName bounds the name of a policy, in bytes.
-const maxPolicyName = 64
-
 // ParsePolicies reads the value of the configuration "policies":
 //
 //	name [SHADOW] clause [, clause ...] [; name [SHADOW] clause [, clause ...] ...] [;]
@@ -69,11 +66,6 @@ func (at *policyPlace) fail(format string, args ...any) error {
 		place += fmt.Sprintf(", clause %d", at.clause)
 	}
 	return errors.New(place + ": " + fmt.Sprintf(format, args...))
-}
-
-// failCode returns the error of a code that names no word in its text, with the word after it.
-func (at *policyPlace) failCode(code ErrorCode, word string) error {
-	return at.fail("%s: '%s'", strings.TrimPrefix(code.Text(), "ERR "), printable(word))
 }
 
 // printable cuts a word and replaces its unprintable bytes.
@@ -178,40 +170,24 @@ func (at *policyPlace) failCall(c *Call, code ErrorCode) error {
 func inPolicies(kind *clauseKind) bool    { return kind.units }
 func aloneInPolicy(kind *clauseKind) bool { return kind.units && !kind.cells }
 
-// needs lists the words that must follow the keyword.
-func (kind *clauseKind) needs() string {
-	names := make([]string, kind.words)
-	for i := range names {
-		names[i] = kind.args[i].Name
-	}
-	return inWords(names, "and")
-}
-
 // wrongWord returns the error of a word that a limiter has read.
 func (at *policyPlace) wrongWord(code ErrorCode, words []string, w *clauseWords) error {
-	noTime := func(name string, word int) error {
-		if hint := timeHint(words[word]); hint != "" {
-			return at.fail("%s is not a time: did you mean %s?", name, hint)
-		}
-		return at.fail("%s must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '%s'", name, printable(words[word]))
+	word := words[w.wrong(code)]
+	if code == ErrWindowTooLong {
+		word = strings.Join(words[w.first:w.period+1], " ")
 	}
+	name := "period"
 	switch code {
-	case ErrPeriodNotTime:
-		return noTime("period", int(w.period))
 	case ErrOffsetNotTime:
-		return at.fail("offset must be a time such as -1h, or a UTC offset such as +01:00: '%s'", printable(words[w.operand(optAlign)]))
+		return at.fail("offset must be a time such as -1h, or a UTC offset such as +01:00: '%s'", printable(word))
 	case ErrLockoutNotTime:
-		return noTime("the time of LOCKOUT", w.operand(optLockout))
-	case ErrWindowTooLong:
-		return at.failCode(code, strings.Join(words[w.first:w.period+1], " "))
-	case ErrCountNotInteger, ErrCountRange:
-		return at.failCode(code, words[w.first+1])
-	case ErrPeriodRange, ErrMonthsRange, ErrMonthsNotQuota, ErrMonthsWithoutAlign:
-		return at.failCode(code, words[w.period])
-	case ErrOffsetRange, ErrMonthsOffsetRange:
-		return at.failCode(code, words[w.operand(optAlign)])
-	case ErrLockoutRange:
-		return at.failCode(code, words[w.operand(optLockout)])
+		name = "the time of LOCKOUT"
+	case ErrPeriodNotTime:
+	default:
+		return at.fail("%s: '%s'", strings.TrimPrefix(code.Text(), "ERR "), printable(word))
 	}
-	return at.failCode(code, words[w.first])
+	if hint := timeHint(word); hint != "" {
+		return at.fail("%s is not a time: did you mean %s?", name, hint)
+	}
+	return at.fail("%s must be an integer with a unit, such as 250ms, 5s, 15m, 1h or 1d: '%s'", name, printable(word))
 }

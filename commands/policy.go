@@ -53,9 +53,9 @@ func runPolicy(c *Call) ErrorCode {
 		return c.fail(ErrNoPolicy, 0)
 	}
 	for i := range c.Clauses {
-		cl, from := &c.Clauses[i], &p.clauses[i]
-		c.scratch.limiters[i] = from.limiter
-		cl.limit, cl.quantity, cl.weight, cl.opts = from.limit, quantity, 0, opts
+		from := &p.clauses[i]
+		c.scratch.limits[i] = limit{clause: i, limiter: from.limiter, most: from.limit, quantity: quantity}
+		c.Clauses[i].opts = opts
 	}
 	if err := c.runClauses(); err != NoError {
 		return err
@@ -84,7 +84,10 @@ func (c *Call) policyWords() (quantity int64, opts option, err ErrorCode) {
 		rest++
 	}
 	var w clauseWords
-	err = c.onlyOptions(rest, optMS, &w)
+	next, err := c.options(rest, optMS, &w)
+	if err == NoError && next < len(c.Args) {
+		err = c.unknown(optMS, next)
+	}
 	return quantity, w.opts, err
 }
 

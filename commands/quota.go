@@ -15,7 +15,9 @@ var quota = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argCalendar, argQuantity, argMS, argMode, argAlign},
 	State:      KindString,
-	Handler:    func(c *Call) ErrorCode { return quotaKind.run(c, optMS|optUpTo|optForce|optRaise|optAlign) },
+	Handler: func(c *Call) ErrorCode {
+		return quotaKind.run(c, &c.scratch.rooms[0].quota, optMS|optUpTo|optForce|optRaise|optAlign)
+	},
 }
 
 var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing.")
@@ -28,7 +30,6 @@ var quotaKind = clauseKind{
 	state:   KindString,
 	units:   true,
 	option:  optAlign | optShare,
-	in:      func(r *room) limiter { return &r.quota },
 }
 
 // quotaLimiter decides by a fixed window, which is a string.
@@ -98,10 +99,9 @@ func (q *quotaLimiter) apply(c *Call, _ bool) ErrorCode {
 	return NoError
 }
 
-// A fixed window is a string: the units used, '@' and the window's end in ns since the Unix
-// epoch, in endDigits digits. The host reads only strings whose length lies in [MinQuotaLen,
-// MaxQuotaLen]. An integer has at most 20 bytes, so a foreign counter is never read: reading
-// would change how the server keeps it.
+// A fixed window is a string: the units used, '@' and the window's end in ns since the Unix epoch, in endDigits digits.
+// The host reads only strings whose length lies in [MinQuotaLen, MaxQuotaLen]. An integer has at most 20 bytes, so a
+// foreign counter is never read: reading would change how the server keeps it.
 const (
 	endDigits   = 19
 	MinQuotaLen = 1 + 1 + endDigits

@@ -62,9 +62,8 @@ func runRelease(c *Call) ErrorCode {
 	return err
 }
 
-// markReleased marks the entries found for removal, each once, and adds those that had not
-// lapsed to the reply. It returns the number of marked entries. They are then at the front, in
-// the server's order: the newest first.
+// markReleased marks the entries found for removal, each once, and adds those that had not lapsed to the reply. It
+// returns the number of marked entries. They are then at the front, in the server's order: the newest first.
 func (c *Call) markReleased() (n int, err ErrorCode) {
 	entries := c.Keys[0].Entries
 	slices.SortFunc(entries, func(a, b Entry) int {

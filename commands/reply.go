@@ -2,36 +2,6 @@ package commands
 
 import "gothrottle/funnel"
 
-// reply writes a verdict: five integers, and with UPTO, RESERVE or RAISE or of a slot a sixth. It returns how many.
-func (kind *clauseKind) reply(r *[6]int64, v *funnel.Verdict, limit int64, opts option) int32 {
-	unit := opts.unit()
-	r[0], r[1], r[2] = boolInt(v.Limited), limit, v.Remaining
-	r[3], r[4] = -1, inUnits(v.ResetAfter, unit) // -1: admitted, or the call never fits
-	if v.RetryAfter > 0 {
-		r[3] = inUnits(v.RetryAfter, unit)
-	}
-	if opts&(optUpTo|optReserve|optRaise) == 0 && !kind.renews {
-		return 5
-	}
-	r[5] = sixth(v, opts)
-	return 6
-}
-
-// sixth returns the integer that few replies have. It is not inlined: most calls need none of its code.
-//
-//go:noinline
-func sixth(v *funnel.Verdict, opts option) int64 {
-	switch {
-	case opts&(optUpTo|optRaise) != 0:
-		return v.Granted
-	case opts&optReserve == 0:
-		return boolInt(v.Renewed)
-	case v.Limited:
-		return -1 // no slot
-	}
-	return inUnits(v.Wait, opts.unit())
-}
-
 // count says how INFO counts the call.
 func (c *Call) count(asked, limited bool) {
 	if asked {
@@ -72,8 +42,8 @@ func (k *Key) expire(end, slackBase funnel.Nanos) {
 
 // ceilDiv returns a/b rounded up, for a >= 0 and b > 0.
 func ceilDiv(a, b funnel.Nanos) int64 {
-	q := a / b
-	if q*b < a {
+	q := uint64(a) / uint64(b)
+	if q*uint64(b) < uint64(a) {
 		q++
 	}
 	return int64(q)

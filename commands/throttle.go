@@ -13,7 +13,7 @@ var throttle = Command{
 	Arity:      -5,
 	Args:       throttleArgs,
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, optMS|exclusive) },
+	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, &c.scratch.rooms[0].throttle, optMS|exclusive) },
 }
 
 var throttleRO = throttle.readOnly("Replies what GO.THROTTLE would reply; changes nothing.")
@@ -29,7 +29,7 @@ var clThrottle = Command{
 	MaxArity:   6,
 	Args:       []Arg{argKey, argMaxBurst, argCount, argSeconds, argQuantity},
 	State:      KindHash,
-	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, redisCellWords) },
+	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, &c.scratch.rooms[0].throttle, redisCellWords) },
 }
 
 var throttleKind = clauseKind{
@@ -41,7 +41,6 @@ var throttleKind = clauseKind{
 	cells:   true,
 	units:   true,
 	option:  optLockout,
-	in:      func(r *room) limiter { return &r.throttle },
 }
 
 // throttleLimiter decides by GCRA about a cell of a hash.
@@ -136,6 +135,5 @@ func (t *throttleLimiter) fillGaps(c *Call, k *Key) {
 	}
 }
 
-// slackBase is the time a full limiter takes to drain, or the period if that is shorter: see
-// Key.slackBase.
+// slackBase is the time a full limiter takes to drain, or the period if that is shorter: see Key.slackBase.
 func (t *throttleLimiter) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }

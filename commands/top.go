@@ -38,26 +38,6 @@ func NewDenials(keys int) *funnel.Top {
 	return funnel.NewTop(keys)
 }
 
-// countDenial counts the keys of limited clauses, each key once. The clauses of one key are
-// neighbours.
-func (e *Engine) countDenial(command *Command, c *Call) {
-	if !command.Writes() {
-		return
-	}
-	if c.Shape != Nested {
-		e.denials.Count(int(c.DB), c.Args[c.Keys[0].Word])
-		return
-	}
-	last := int32(-1)
-	for i := range c.Clauses {
-		cl := &c.Clauses[i]
-		if cl.Reply[0] != 0 && cl.Key != last {
-			last = cl.Key
-			e.denials.Count(int(c.DB), c.Args[c.Keys[last].Word])
-		}
-	}
-}
-
 func runTop(c *Call) (err ErrorCode) {
 	count, rest := int64(defaultTop), c.Args
 	if len(rest) > 0 && looksNumeric(rest[0]) {

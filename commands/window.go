@@ -11,7 +11,9 @@ var window = Command{
 	Arity:      -4,
 	Args:       []Arg{argKey, argLimit, argPeriod, argQuantity, argMS, argMode, argExact},
 	State:      KindZset,
-	Handler:    func(c *Call) ErrorCode { return windowKind.run(c, optMS|optUpTo|optForce|optRaise|optExact) },
+	Handler: func(c *Call) ErrorCode {
+		return windowKind.run(c, &c.scratch.rooms[0].window, optMS|optUpTo|optForce|optRaise|optExact)
+	},
 }
 
 var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes nothing.")
@@ -24,7 +26,6 @@ var windowKind = clauseKind{
 	state:   KindZset,
 	units:   true,
 	option:  optExact | optShare,
-	in:      func(r *room) limiter { return &r.window },
 }
 
 // windowLimiter decides by a sliding window, which is a sorted set.

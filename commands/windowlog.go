@@ -130,8 +130,7 @@ func (c *Call) findLapse(key int, s *funnel.WindowState, total uint64) (funnel.M
 	if reaches(&s.Oldest) {
 		return s.Oldest.Time, NoError
 	}
-	// Invariant: the entry at low is below total. The first entry after found is at lapse,
-	// and it has reached total.
+	// Invariant: the entry at low is below total. The first entry after found is at lapse, and it has reached total.
 	low, found, lapse := s.Oldest.Time, s.Newest.Time-1, s.Newest.Time
 	k := &c.Keys[key]
 	keep := len(k.Entries)

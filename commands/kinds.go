@@ -1,0 +1,68 @@
+package commands
+
+import "gothrottle/funnel"
+
+// room holds a limiter of each kind.
+type room struct {
+	throttle throttleLimiter
+	window   windowLimiter
+	quota    quotaLimiter
+	lease    leaseLimiter
+}
+
+// clauseKinds has a row for each kind: where a room has its limiter.
+var clauseKinds = [...]struct {
+	*clauseKind
+	in func(*room) limiter
+}{
+	{&throttleKind, func(r *room) limiter { return &r.throttle }},
+	{&windowKind, func(r *room) limiter { return &r.window }},
+	{&quotaKind, func(r *room) limiter { return &r.quota }},
+	{&leaseKind, func(r *room) limiter { return &r.lease }},
+}
+
+// noClause is the kind of a word that begins no clause.
+const noClause = -1
+
+// findClause returns the kind of clause that a keyword begins: an index in clauseKinds.
+func findClause(word string) int {
+	for i, kind := range clauseKinds {
+		if isWord(word, kind.keyword) {
+			return i
+		}
+	}
+	return noClause
+}
+
+// keywords lists kinds as an error text does.
+func keywords(listed func(*clauseKind) bool) string {
+	var words []string
+	for _, kind := range clauseKinds {
+		if listed(kind.clauseKind) {
+			words = append(words, kind.keyword)
+		}
+	}
+	return inWords(words, "or")
+}
+
+// limit is the limit of one clause of the running call.
+type limit struct {
+	limiter
+	clause   int   // index in Call.Clauses
+	most     int64 // how many units fit
+	quantity int64
+	weight   int64  // of SHARE
+	front    *limit // with SHARE: that of the clause before, whose room this one shares; else nil
+
+	used, left int64 // before the call, of a tenant and of what it shares; used is of tenants only
+	short      bool  // the share denies
+}
+
+// limits returns those of the call's clauses.
+func (c *Call) limits() []limit { return c.scratch.limits[:len(c.Clauses)] }
+
+// reply writes the reply of a clause: that of its own command.
+func (l *limit) reply(c *Call, v *funnel.Verdict) {
+	cl := &c.Clauses[l.clause]
+	cl.Replies = clauseKinds[cl.kind].reply(&cl.Reply, v, l.most, cl.opts)
+}
