@@ -93,7 +93,7 @@ func (s *settings) table() *flag.FlagSet {
 	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, requests get `UNAVAILABLE`, and Envoy's `failure_mode_deny` decides")
 	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "the health check fails until a domain has rules")
 	f.Var(words{"fixed_window", "sliding_window", "gcra"}, "DEFAULT_ALGORITHM", "the algorithm of rules that name none")
-	f.String("DEFAULT_LATE", "", "paths of [late](#token-limits) rules, separated by commas")
+	f.String("DEFAULT_LATE", "", "paths whose rules are [late](#token-limits), separated by commas")
 
 	f.Var(words{"redis"}, "BACKEND_TYPE", "Redis or Valkey; there is no Memcached backend")
 	f.String("REDIS_URL", "127.0.0.1:6379", "host:port, a URL (`rediss://` means TLS) or a Unix socket's path; separate nodes or Sentinels by commas")

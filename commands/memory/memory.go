@@ -256,35 +256,6 @@ func (s *Server) Do(now funnel.Micros, words ...string) (any, error) {
 	return sh.reply(), nil
 }
 
-// wrongArity returns the error of a call of n words, if that is a wrong number.
-func wrongArity(row *commands.Command, n int) error {
-	switch {
-	case n < -row.Arity || row.Arity > 0 && n != row.Arity:
-		return wrongNumber(row.Name)
-	case n < row.MinArity || row.MaxArity > 0 && n > row.MaxArity:
-		return Error(row.WrongArity())
-	}
-	return nil
-}
-
-// KeysOf returns the keys of a call of one of gothrottle's commands, none if the number of words is wrong.
-func (s *Server) KeysOf(words []string) (keys []string) {
-	row := commands.Find(words[0])
-	if row.NoKey || wrongArity(row, len(words)) != nil {
-		return nil
-	}
-	if row.Plan == nil || row.OneKey {
-		return words[1:2]
-	}
-	defer unlock(lock(s.shards[:]))
-	c := commands.Call{Args: words[1:], Keys: make([]commands.Key, 0, commands.MaxClauses), Clauses: make([]commands.Clause, 0, commands.MaxClauses)}
-	_ = s.shards[0].engine.Plan(row, &c)
-	for _, k := range c.Keys {
-		keys = append(keys, c.Args[k.Word])
-	}
-	return keys
-}
-
 // lockFor locks the shards that a call needs, and returns them: that of its key, or all for any other call. The first one runs
 // the call. A call with further keys has the word KEY.
 func (s *Server) lockFor(row *commands.Command, words []string) []shard {

@@ -1,6 +1,6 @@
 // Program chaos runs random schedules of calls, foreign commands, clock steps and faults against a master and its replicas, or
 // moves slots of a cluster while calls go on. It makes every call in memory as well (package commands/memory), and compares
-// the replies, and after faults what all keys of all servers hold. What both decide wrongly is for package world.
+// the replies, and after faults what all keys of all servers hold. Package world is for what both decide wrongly.
 //
 // A difference ends the program. The program then makes the schedule shorter, writes it to a file, and prints the command that
 // runs it again.

@@ -25,7 +25,7 @@ type world struct {
 	Faults  []fault
 	Rest    time.Duration // from the last call to Close
 
-	// What known faults need: LongCuts, closed connections may cost seconds; HeldUp, limiters may wait for each other on
+	// Known faults need these: LongCuts, closed connections may cost seconds; HeldUp, limiters may wait for each other on
 	// connections that are silent; LooseLeases, lost leases may have tokens; Hopeless, so many limiters have a time limit in
 	// which no reply can come.
 	LongCuts, HeldUp, LooseLeases bool
@@ -72,7 +72,7 @@ var (
 	momentary = []string{"cut", "half-open", "restart", "failover", "move"}
 )
 
-// verbs are those of a kind of limiter. Others than the first few are rare.
+// verbs are those of a kind of limiter. Allow is the most frequent.
 func (l *limit) verbs() []string {
 	switch {
 	case l.Kind == "slots":
@@ -128,7 +128,7 @@ func generate(seed uint64, known string) *world {
 	return w
 }
 
-// micros returns a random instant before the end, in whole µs that are no whole ms.
+// micros returns a random instant before the end. Few instants are the same.
 func micros(r *rand.Rand, end time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(end/time.Microsecond)))*time.Microsecond + time.Duration(1+r.IntN(900))
 }

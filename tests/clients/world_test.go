@@ -14,8 +14,8 @@ var (
 	first = flag.Uint64("seed", 1, "the seed of the first of them")
 )
 
-// knownFault is a fault of the client that is not mended yet. Worlds avoid it, and one world that it shows in is kept: whoever
-// mends the fault deletes the row.
+// knownFault is a fault of the client that is not fixed yet. Worlds avoid it, and one world that it shows in is kept: whoever
+// fixes the fault deletes the row.
 type knownFault struct {
 	property string
 	seed     uint64
@@ -122,7 +122,7 @@ func TestWorlds(t *testing.T) {
 	t.Logf("faults %d", faults)
 }
 
-// What is not mended yet is still found.
+// A fault that is not fixed yet is still found.
 func TestKnownFaults(t *testing.T) {
 	for name, fault := range knownFaults {
 		if play(t, generate(fault.seed, name)).broken()[fault.property] == "" {

@@ -17,7 +17,7 @@ const ok = memory.Status("OK")
 // unprotected needs no password.
 var unprotected = []string{"AUTH", "HELLO", "QUIT", "RESET"}
 
-// greetings is what clients send when they connect, and what tells them about a server. A server that refuses other commands
+// greetings is what clients send when they connect, and what describes a server. A server that refuses other commands
 // runs these.
 var greetings = map[string]func(c *conn, args []string) any{
 	"ASKING":     func(c *conn, _ []string) any { c.asking = true; return ok },
@@ -223,7 +223,7 @@ func limiterCommand(words []string) bool {
 	return strings.HasPrefix(strings.ToUpper(words[0]), "EVAL") || commands.Find(words[0]) != nil
 }
 
-// one runs a command that is no greeting. The server is locked.
+// one runs a command that isn't a greeting. The server is locked.
 func (c *conn) one(words []string) any {
 	asking := c.asking
 	c.asking = false

@@ -17,7 +17,7 @@ type pipe struct {
 	mu      sync.Mutex
 	buffer  []byte
 	closed  bool
-	changed chan struct{} // closed and made anew at each change: nobody waits for a lock while time stands still
+	changed chan struct{} // closed and made again at each change: nobody waits for a lock while time stands still
 }
 
 func (p *pipe) change(f func()) {

@@ -116,7 +116,7 @@ type Server struct {
 	data    *memory.Server
 	knows   bool // the script
 	faults  Faults
-	changed chan struct{} // closed and made anew when the faults change
+	changed chan struct{} // closed and made again when the faults change
 	busy    time.Time     // until then it runs commands: see Faults.Slow
 	conns   map[*conn]bool
 	counts  [2]int // commands until a connection is cut before, and after one
@@ -154,7 +154,7 @@ func (s *Server) now() funnel.Micros { return funnel.Micros(s.o.Now().UnixMicro(
 // Do runs a command line now, without a connection and without faults.
 func (s *Server) Do(words ...string) (any, error) { return s.Memory().Do(s.now(), words...) }
 
-// tellCopies makes the server tell its copies what changes. s is locked, or new.
+// tellCopies makes the server report to its copies what changes. s is locked, or new.
 func (s *Server) tellCopies() {
 	s.data.Observe(func(command []string) {
 		for _, c := range s.copies {

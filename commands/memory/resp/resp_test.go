@@ -58,7 +58,7 @@ func take(ctx context.Context, rdb redis.UniversalClient, key string) (left int6
 	return reply[2], nil
 }
 
-// What a client of go-redis sees of each fault: the error of the call made meanwhile, how long it takes with a limit of a
+// A client of go-redis sees of each fault: the error of the call made meanwhile, how long it takes with a limit of a
 // second, and how many of the three calls before, meanwhile and after it have taken a unit.
 func TestFaults(t *testing.T) {
 	second := func(f func(*resp.Faults)) func(*resp.Server) {

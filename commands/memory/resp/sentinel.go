@@ -29,7 +29,7 @@ func (n *Network) NewSentinel(name string, master *Server, addrs ...string) *Sen
 	return w
 }
 
-// Promote makes a copy the master, and tells the clients: see Server.Promote.
+// Promote makes a copy the master, and informs the clients: see Server.Promote.
 func (w *Sentinel) Promote(copy *Server) {
 	old := copy.Promote()
 	host, port := old.hostPort()

@@ -15,7 +15,7 @@ import (
 )
 
 // certificate returns a configuration for servers with a certificate that is valid for a day, and the certificate's PEM. It
-// stands for any address, because clients check the name "localhost".
+// serves any address, because clients check the name "localhost".
 func certificate(now time.Time) (*tls.Config, []byte) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
