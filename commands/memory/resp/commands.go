@@ -3,6 +3,7 @@ package resp
 import (
 	"crypto/sha1"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -187,36 +188,48 @@ var (
 	readers      = []string{"EXISTS", "PTTL", "TTL", "TYPE", "ZMSCORE"}
 )
 
-var sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))
+// oneCall matches the scripts that only call a command: clients send those to the right node of a cluster.
+var oneCall = regexp.MustCompile(`^\s*return redis\.call\('([\w.]+)', KEYS\[1\], unpack\(ARGV\)\)\s*$`)
+
+// learn returns the sha1 of a script, which the server then knows. The server is locked.
+func (s *Server) learn(text string) (sha string, known bool) {
+	if text != script.Text && !oneCall.MatchString(text) {
+		return "", false
+	}
+	sha = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
+	s.scripts[sha] = text
+	return sha, true
+}
 
 func (c *conn) scriptCommand(args []string) any {
 	c.Server.mu.Lock()
 	defer c.Server.mu.Unlock()
 	switch word(args, 0) {
 	case "LOAD":
-		if len(args) != 2 || args[1] != script.Text {
-			return otherScript
+		if len(args) == 2 {
+			if sha, known := c.learn(args[1]); known {
+				return sha
+			}
 		}
-		c.knows = true
-		return sha
+		return otherScript
 	case "EXISTS":
 		found := []any{}
 		for _, s := range args[1:] {
 			n := int64(0)
-			if c.knows && strings.EqualFold(s, sha) {
+			if c.scripts[strings.ToLower(s)] != "" {
 				n = 1
 			}
 			found = append(found, n)
 		}
 		return found
 	case "FLUSH":
-		c.knows = false
+		clear(c.scripts)
 		return ok
 	}
 	return memory.Error("ERR unknown subcommand. Try SCRIPT HELP.")
 }
 
-const otherScript = memory.Error("ERR this server in memory runs no other script than gothrottle.lua")
+const otherScript = memory.Error("ERR this server in memory runs gothrottle.lua, and scripts that only return redis.call('COMMAND', KEYS[1], unpack(ARGV))")
 
 // limiterCommand reports whether words call a limiter.
 func limiterCommand(words []string) bool {
@@ -227,7 +240,7 @@ func limiterCommand(words []string) bool {
 func (c *conn) one(words []string) any {
 	asking := c.asking
 	c.asking = false
-	f := c.faults
+	f := c.touching(c.faults)
 	if f.Error != "" {
 		return memory.Error(f.Error)
 	}
@@ -251,6 +264,9 @@ func (c *conn) one(words []string) any {
 	}
 	at := c.o.Now()
 	c.catchUp(at)
+	if strings.EqualFold(inner[0], "SCAN") {
+		return c.scan(inner[1:])
+	}
 	reply, err := c.data.Do(c.now(), inner...)
 	if err != nil {
 		reply = err
@@ -275,14 +291,18 @@ func (c *conn) inner(words []string, f Faults) (inner []string, refused any) {
 		return nil, unknown
 	case len(words) < 3:
 		return nil, wrongNumber(strings.ToLower(name))
-	case strings.HasPrefix(name, "EVALSHA"):
-		if !c.knows || !strings.EqualFold(words[1], sha) {
+	}
+	text := words[1]
+	if strings.HasPrefix(name, "EVALSHA") {
+		if text = c.scripts[strings.ToLower(text)]; text == "" {
 			return nil, memory.Error("NOSCRIPT No matching script. Please use EVAL.")
 		}
-	case words[1] != script.Text:
+	} else if _, known := c.learn(text); !known {
 		return nil, otherScript
 	}
-	c.knows = true
+	if call := oneCall.FindStringSubmatch(text); call != nil && len(words) > 3 && words[2] == "1" {
+		return c.inner(append([]string{call[1]}, words[3:]...), f)
+	}
 	inner, err := c.scriptWords(words)
 	if err == nil && strings.HasSuffix(name, "_RO") && commands.Find(inner[0]).Writes() {
 		err = memory.Error("ERR Write commands are not allowed from read-only scripts.")

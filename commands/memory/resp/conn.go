@@ -20,6 +20,7 @@ type conn struct {
 	done   chan struct{} // closed when the connection is
 	closed sync.Once
 	lost   atomic.Bool // see Server.HalfOpen
+	free   atomic.Bool // of faults: see Options.Debug
 
 	protocol int
 	known    bool // the client has said the password
@@ -97,6 +98,21 @@ func (c *conn) read() {
 	}
 }
 
+// failing returns the faults that touch the connection, and a channel that is closed when they change.
+func (c *conn) failing() (Faults, chan struct{}) {
+	f, changed := c.Server.failing()
+	return c.touching(f), changed
+}
+
+// touching returns what the faults of the server are for the connection.
+func (c *conn) touching(f Faults) Faults {
+	if c.free.Load() {
+		f = Faults{}
+	}
+	f.NoModule = f.NoModule || c.o.Bare
+	return f
+}
+
 // heard waits until the server reads. It reports whether the connection is still open.
 func (c *conn) heard() bool {
 	for {
@@ -115,6 +131,12 @@ func (c *conn) heard() bool {
 // handle runs a command, with the faults of the server. It reports whether there is a reply, and whether the connection is
 // still open.
 func (c *conn) handle(words []string) (reply any, answered, open bool) {
+	if c.o.Debug && c.known && strings.EqualFold(words[0], "DEBUG") {
+		return c.debug(words[1:]), true, true
+	}
+	if c.free.Load() {
+		return c.run(words), true, true
+	}
 	if !c.heard() || !c.wait(c.turn()) {
 		return nil, false, false
 	}

@@ -22,6 +22,9 @@ import (
 func TestCorpus(t *testing.T) {
 	for _, protocol := range []string{"2", "3"} {
 		for _, byScript := range []bool{false, true} {
+			if testing.Short() && byScript == (protocol == "2") {
+				continue
+			}
 			h := &host{t: t, byScript: byScript}
 			s := resp.NewNetwork(resp.Options{Now: func() time.Time { return time.UnixMicro(h.now) }}).Add("10.0.0.1:6379")
 			h.Server = s

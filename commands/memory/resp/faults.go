@@ -50,7 +50,10 @@ func (s *Server) CutAfter(n int) { s.locked(func() { s.counts[1] = n }) }
 
 // Cut closes all connections, and returns how many.
 func (s *Server) Cut() int {
-	all := s.connections()
+	return closeAll(s.connections(true))
+}
+
+func closeAll(all []*conn) int {
 	for _, c := range all {
 		c.close()
 	}
@@ -59,14 +62,14 @@ func (s *Server) Cut() int {
 
 // HalfOpen makes the server forget its connections without a word, as a NAT table does: what clients send on them vanishes.
 func (s *Server) HalfOpen() {
-	for _, c := range s.connections() {
+	for _, c := range s.connections(true) {
 		c.lost.Store(true)
 	}
 }
 
 // Restart closes all connections and forgets the script. Keys stay, as with an append-only file that loses nothing.
 func (s *Server) Restart() {
-	s.locked(func() { s.knows = false })
+	s.locked(func() { clear(s.scripts) })
 	s.Cut()
 }
 
@@ -76,16 +79,19 @@ func (s *Server) locked(f func()) {
 	f()
 }
 
-func (s *Server) connections() (all []*conn) {
+// connections returns the connections, or those that faults touch.
+func (s *Server) connections(touched bool) (all []*conn) {
 	s.locked(func() {
-		for c := range s.conns {
-			all = append(all, c)
+		for c, touches := range s.conns {
+			if touches || !touched {
+				all = append(all, c)
+			}
 		}
 	})
 	return all
 }
 
-// now returns the faults, and a channel that is closed when they change.
+// failing returns the faults, and a channel that is closed when they change.
 func (s *Server) failing() (Faults, chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,6 +22,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,8 @@ type Options struct {
 	Now      func() time.Time // by default time.Now
 	TLS      bool             // connections are encrypted: Dial does it, and Serve expects it
 	Password string           // of the default user; "": none is needed
+	Bare     bool             // the servers have no module: only the script runs
+	Debug    bool             // connections may send DEBUG, by which programs in other languages set faults and the clock
 	Ran      func(Run)        // called after each command of a limiter, one at a time for each server
 }
 
@@ -52,6 +55,7 @@ type Network struct {
 	ca      []byte
 	mu      sync.Mutex
 	servers map[string]*Server
+	ahead   atomic.Int64 // ns: see Advance
 }
 
 // NewNetwork returns a network without servers.
@@ -60,19 +64,30 @@ func NewNetwork(o Options) *Network {
 		o.Now = time.Now
 	}
 	n := &Network{o: o, servers: map[string]*Server{}}
+	n.o.Now = func() time.Time { return o.Now().Add(time.Duration(n.ahead.Load())) }
 	if o.TLS {
 		n.tls, n.ca = certificate(o.Now())
 	}
 	return n
 }
 
+// Advance sets the clock by which limiters decide forward, or back if d is negative.
+func (n *Network) Advance(d time.Duration) { n.ahead.Add(int64(d)) }
+
 // Add returns a new server without keys. Dial connects to it by its address.
 func (n *Network) Add(addr string) *Server {
-	s := &Server{Network: n, Addr: addr, data: memory.NewServer(), conns: map[*conn]bool{}, changed: make(chan struct{})}
+	s := &Server{Network: n, Addr: addr, data: memory.NewServer(), scripts: map[string]string{}, conns: map[*conn]bool{}, changed: make(chan struct{})}
 	n.mu.Lock()
 	n.servers[addr] = s
 	n.mu.Unlock()
 	return s
+}
+
+// Server returns the server with an address, nil if there is none.
+func (n *Network) Server(addr string) *Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.servers[addr]
 }
 
 // Close closes all connections, and the servers accept no others. In a bubble it must be called in the end.
@@ -81,16 +96,14 @@ func (n *Network) Close() {
 	defer n.mu.Unlock()
 	for _, s := range n.servers {
 		s.Change(func(f *Faults) { *f = Faults{Refuse: true} })
-		s.Cut()
+		closeAll(s.connections(false))
 	}
 }
 
 // Dial connects to a server, as the Dialer of a client of go-redis. With TLS the connection is encrypted, so the client
 // needs no TLSConfig.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	n.mu.Lock()
-	s := n.servers[address]
-	n.mu.Unlock()
+	s := n.Server(address)
 	refused := &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: syscall.ECONNREFUSED}
 	if s == nil {
 		return nil, refused
@@ -114,12 +127,12 @@ type Server struct {
 
 	mu      sync.Mutex // one command at a time; never locked while the server waits for time or a client
 	data    *memory.Server
-	knows   bool // the script
+	scripts map[string]string // those that it knows, by their sha1
 	faults  Faults
-	changed chan struct{} // closed and made again when the faults change
-	busy    time.Time     // until then it runs commands: see Faults.Slow
-	conns   map[*conn]bool
-	counts  [2]int // commands until a connection is cut before, and after one
+	changed chan struct{}  // closed and made again when the faults change
+	busy    time.Time      // until then it runs commands: see Faults.Slow
+	conns   map[*conn]bool // false: free of faults
+	counts  [2]int         // commands until a connection is cut before, and after one
 	copyOf  *Server
 	copies  []*Server
 	late    copied

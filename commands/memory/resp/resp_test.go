@@ -196,6 +196,41 @@ func TestScript(t *testing.T) {
 	})
 }
 
+// Clients of clusters wrap a command in a script, so that the call finds the key's node. Other scripts are refused.
+func TestScript_oneCall(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb, one := client(t, s, redis.Options{}), redis.NewScript("return redis.call('GO.QUOTA', KEYS[1], unpack(ARGV))")
+		require.ErrorContains(t, one.EvalSha(ctx, rdb, []string{"k"}, 10, "1h").Err(), "NOSCRIPT")
+		for _, want := range []int64{9, 8} {
+			require.Equal(t, want, must(one.Run(ctx, rdb, []string{"k"}, 10, "1h").Int64Slice())[2])
+		}
+		s.Change(func(f *resp.Faults) { f.NoModule = true })
+		require.ErrorContains(t, one.Run(ctx, rdb, []string{"k"}, 10, "1h").Err(), "unknown command 'GO.QUOTA'")
+		require.ErrorContains(t, redis.NewScript("return 1").Run(ctx, rdb, []string{"k"}).Err(), "ERR ")
+	})
+}
+
+// SCAN finds the keys that live, by a pattern.
+func TestServer_scan(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb := client(t, s, redis.Options{})
+		for _, key := range []string{"a*b", "a/b", "axxb", "b"} {
+			must(take(ctx, rdb, key))
+		}
+		for pattern, want := range map[string][]string{"": {"a*b", "a/b", "axxb", "b"}, "a*": {"a*b", "a/b", "axxb"}, "a?b": {"a*b", "a/b"}, `a\*b`: {"a*b"}, "a.b": {}} {
+			keys, _, err := rdb.Scan(ctx, 0, pattern, 10).Result()
+			require.NoError(t, err)
+			require.Equal(t, want, keys, pattern)
+		}
+		time.Sleep(3 * time.Hour)
+		keys, _, err := rdb.Scan(ctx, 0, "*", 10).Result()
+		require.NoError(t, err)
+		require.Empty(t, keys)
+	})
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

@@ -56,6 +56,13 @@ func (w *Sentinel) Master() *Server {
 	return w.master
 }
 
+// copies returns the copies of the master.
+func (w *Sentinel) copies() (all []*Server) {
+	master := w.Master()
+	master.locked(func() { all = slices.Clone(master.copies) })
+	return all
+}
+
 // sentinel is SENTINEL with what clients ask for.
 func (c *conn) sentinel(args []string) any {
 	w := c.watches
@@ -79,9 +86,7 @@ func (c *conn) sentinel(args []string) any {
 		return w.row(master, "master")
 	case "REPLICAS", "SLAVES":
 		rows := []any{}
-		var copies []*Server
-		master.locked(func() { copies = slices.Clone(master.copies) })
-		for _, s := range copies {
+		for _, s := range w.copies() {
 			rows = append(rows, w.row(s, "slave"))
 		}
 		return rows
