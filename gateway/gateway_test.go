@@ -81,7 +81,7 @@ func bubble(t *testing.T, f func(t *testing.T)) {
 		panic("the bubble hangs")
 	}).Stop()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(watched) }) // go-redis ends its attempts to connect, and the gateway its watch
+		t.Cleanup(func() { time.Sleep(2 * watched) }) // go-redis ends its attempts to connect, and the gateway its watch
 		f(t)
 	})
 }
