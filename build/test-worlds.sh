@@ -4,4 +4,5 @@
 need_cc
 seeds=${SEEDS:-3000} first=${SEED:-$(($(date +%s) * 1000))}
 echo "test-worlds: $seeds seeds from $first"
+go -C gateway test -count=1 -timeout 0 -run '^TestWorld$' -seeds $((seeds / 10)) .
 go test -count=1 -timeout 0 ./tests/clients -run '^TestWorlds$' -seeds "$seeds" -seed "$first"

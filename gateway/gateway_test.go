@@ -109,6 +109,7 @@ func inside(t *testing.T, s *resp.Server, rules string, more ...string) *gateway
 	if rules != "" {
 		require.NoError(t, g.begin(ctx))
 		go g.watch(ctx, watched)
+		synctest.Wait() // until it has read the files once: else it may read one that the test writes now
 	}
 	return g
 }

@@ -21,6 +21,8 @@ var (
 	all      = regexp.MustCompile(``)
 	module   = regexp.MustCompile(`^(funnel|commands|cgo)$`)
 	boundary = regexp.MustCompile(`^cgo$`)
+	gateways = regexp.MustCompile(`^gateway`)
+	root     = regexp.MustCompile(`^(funnel|commands|cgo|script|throttle)`)
 	scripts  = regexp.MustCompile(`^script$`)
 )
 
@@ -30,12 +32,14 @@ var lanes = []lane{
 	{"unit", 20 * time.Minute, all, nil},
 	{"asan", 20 * time.Minute, boundary, []string{sanitized + goTest + "-timeout 15m -asan ./cgo"}},
 	{"black-box", 30 * time.Minute, module, []string{"build/module.sh", onServer + "-timeout 20m ./tests"}},
-	{"client", 10 * time.Minute, all, []string{"build/module.sh", onServer + "-timeout 5m -run Server_ ./throttle"}},
+	{"gateway", 10 * time.Minute, gateways, []string{inGateway + "./internal/...", inGateway + "."}},
+	{"client", 10 * time.Minute, root, []string{"build/module.sh", onServer + "-timeout 5m -run Server_ ./throttle"}},
 	{"chaos", 15 * time.Minute, boundary, []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}},
 }
 
 const (
 	goTest    = "go test -vet=off -count=1 -failfast "
+	inGateway = "go -C gateway test -vet=off -count=1 -failfast -short -timeout 5m "
 	onServer  = "GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so " + goTest
 	sanitized = "CGO_CFLAGS='-g -O2 -fsanitize=undefined -fno-sanitize-recover=all' CGO_LDFLAGS='-fsanitize=undefined' "
 )

@@ -83,7 +83,7 @@ func listen(port, count int) (listeners []net.Listener, addrs []string) {
 	return listeners, addrs
 }
 
-// wait returns when the standard input ends. If it is no pipe, a signal ends the process.
+// wait returns when the standard input ends. If it isn't a pipe, a signal ends the process.
 func wait() {
 	if about, err := os.Stdin.Stat(); err != nil || about.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
 		select {}

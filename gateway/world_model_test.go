@@ -1,0 +1,245 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+)
+
+// fits is how many units fit at once.
+func (l *rule) fits() int64 {
+	if l.burst > 0 {
+		return l.burst
+	}
+	return l.units
+}
+
+// drains is how long a full limit takes to become empty, or a slot to lapse.
+func (l *rule) drains() time.Duration {
+	if l.algorithm == "gcra" {
+		return l.period * time.Duration(l.fits()) / time.Duration(l.units)
+	}
+	return l.period
+}
+
+// keeps is how long units of this time surely count: those of a rate drain from the first moment.
+func (l *rule) keeps(at time.Time) time.Duration {
+	switch l.algorithm {
+	case "gcra":
+		return 1
+	case "fixed_window":
+		return l.period - time.Duration(at.UnixNano())%l.period
+	}
+	return l.period
+}
+
+// asked is an ask with its limit, what is in use before it, and what must come of it.
+type asked struct {
+	ask
+	rule                  // of a descriptor below: its own
+	around        *rule   // of a share: the limit that it is of
+	charges       bool    // refused hits count
+	key, outer    string  // on the server, and of around
+	name, group   string  // in metrics; and of those that take all or nothing
+	server, local state   // what is in use there
+	want          verdict // if it is known
+}
+
+// of finds the limit of an ask.
+func (w *world) of(a ask) *asked {
+	l := w.rules[a.rule]
+	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule)}
+	d.charges = !a.below && (l.excess == "charge" || l.excess == "" && l.algorithm == "fixed_window" && w.tag == "none" && !l.late && !l.cost)
+	entries := []string{fmt.Sprintf("|r%d=%d", a.rule, a.value)}
+	switch {
+	case l.http:
+		d.name, entries = fmt.Sprint("d.http.n", a.rule), []string{"|http=", fmt.Sprintf("|n%d=|host=%d", a.rule, a.value)}
+	case l.algorithm == "concurrency":
+		d.name, entries = d.name+".id", []string{fmt.Sprintf("|r%d=0", a.rule), "|id="}
+	case a.below:
+		d.name += ".t"
+	}
+	d.key = w.key(&l, entries)
+	if a.below && l.share > 0 {
+		d.rule = rule{algorithm: "sliding_window", units: l.units + l.fits(), period: max(l.drains().Truncate(time.Millisecond), time.Millisecond),
+			late: l.late, share: l.share, shadow: l.shadow, failure: l.failure}
+		d.around, d.outer, d.key = &l, d.key, w.key(&d.rule, append(entries, "|t=x"))
+	} else if a.below && l.algorithm == "gcra" {
+		d.burst = l.fits() - l.reserve
+	} else if a.below {
+		d.units -= l.reserve
+	}
+	if d.group = d.name; w.tag != "none" && !l.shadow && d.around == nil && a.hits >= 0 && !d.reports() && (a.hits > 0 || l.algorithm != "concurrency") {
+		d.group = map[bool]string{true: entries[0], false: w.tag}[w.tag == "descriptor"]
+	}
+	return d
+}
+
+// key is the name of a limit's key.
+func (w *world) key(l *rule, entries []string) string {
+	key := "d" + strings.Join(entries, "")
+	switch w.tag {
+	case "domain":
+		key = "{d}" + key[1:]
+	case "descriptor":
+		key = "{d" + entries[0] + "}" + strings.Join(entries[1:], "")
+	}
+	return l.algorithm + "." + l.period.String() + ":" + key
+}
+
+// reports says whether the hits have happened already: they are charged past the limit if need be.
+func (d *asked) reports() bool { return d.settle || d.late && d.hits > 0 }
+
+// closes says whether on_failure: closed refuses it.
+func (d *asked) closes() bool {
+	return d.failure == "closed" && (d.hits > 0 && !d.reports() || d.hits == 0 && (d.late || d.cost) && !d.settle)
+}
+
+// state is what is in use at a key.
+type state struct {
+	used   int64
+	around int64 // at the limit around a share
+	locked bool
+	holds  bool // this holder has a slot
+}
+
+// look reads what is in use from a server's keys.
+func (d *asked) look(m *memory.Server) (s state) {
+	if d.around != nil {
+		s.around = (&asked{rule: *d.around, key: d.outer}).look(m).used
+	}
+	ask := func(words ...string) any {
+		reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), words...)
+		if err != nil {
+			panic(err)
+		}
+		return reply
+	}
+	if d.algorithm == "sliding_window" {
+		const most = 1_000_000_000_000
+		s.used = most - ask("GO.WINDOW_RO", d.key, strconv.Itoa(most), fmt.Sprint(d.period.Milliseconds(), "ms"), "0").([]any)[2].(int64)
+		return s
+	}
+	has := named(ask("GO.INFO", d.key))
+	switch cells, _ := has["cells"].([]any); {
+	case d.algorithm == "fixed_window":
+		s.used, _ = has["used"].(int64)
+	case d.algorithm == "concurrency":
+		s.used, _ = has["held"].(int64)
+		_, s.holds = named(has["holders"])[d.holder()]
+	case cells != nil:
+		s.used, s.locked = named(cells[0])["in_use"].(int64), named(cells[0])["locked_for_ms"].(int64) > 0
+	}
+	return s
+}
+
+func (a *ask) holder() string { return fmt.Sprint("h", a.value) }
+
+// named is a reply's values by their names.
+func named(reply any) map[string]any {
+	all := map[string]any{}
+	pairs, _ := reply.(memory.Map)
+	for i := 0; i < len(pairs); i += 2 {
+		all[pairs[i].(string)] = pairs[i+1]
+	}
+	return all
+}
+
+// verdict is what must come of an ask: whether it is over its limit, what is left then, what it charges, and what it charges to
+// the limit around a share.
+type verdict struct {
+	over, locks          bool
+	left, charge, around int64
+}
+
+// decide decides an ask alone.
+func (d *asked) decide(s state) (v verdict) {
+	free := d.fits() - s.used
+	if d.algorithm == "concurrency" {
+		return slots(d.hits, free, s.holds)
+	}
+	most := free // that it may take
+	if d.around != nil {
+		outer := d.around.fits() - s.around
+		most = min(free, outer, d.share*max(outer, 0)-s.used)
+	}
+	switch v.charge = d.hits; {
+	case d.hits < 0:
+		v.charge = max(d.hits, -s.used)
+	case d.reports():
+	case d.hits == 0:
+		v.over = s.locked || most < 0 || most == 0 && !d.charges
+	default:
+		v.over = s.locked || d.hits > most
+		v.locks = d.lockout > 0 && v.over && d.hits <= d.fits()
+	}
+	if v.over && !d.charges {
+		v.charge = 0
+	}
+	if v.around = v.charge; d.hits < 0 {
+		v.around = max(d.hits, -s.around)
+	}
+	v.left = d.left(s, v)
+	return v
+}
+
+// left is what is left after a verdict.
+func (d *asked) left(s state, v verdict) int64 {
+	left := d.fits() - s.used - v.charge
+	if d.around != nil {
+		outer := d.around.fits() - s.around - v.around
+		left = min(left, outer, d.share*max(outer, 0)-s.used-v.charge)
+	}
+	if s.locked || v.locks {
+		return 0
+	}
+	return max(left, 0)
+}
+
+// slots decides over a slot.
+func slots(hits, free int64, holds bool) (v verdict) {
+	switch {
+	case hits > 0 && !holds:
+		if v.over = free <= 0; !v.over {
+			v.charge = 1
+		}
+	case hits < 0 && holds:
+		v.charge = -1
+	case hits == 0:
+		v.over = !holds && free <= 0
+	}
+	v.left = max(free-v.charge, 0)
+	return v
+}
+
+// allOrNone takes away what a request charges to limits that take together with one that refuses.
+func allOrNone(all []*asked, state func(d *asked) state) {
+	refused := map[string]bool{}
+	for _, d := range all {
+		refused[d.group] = refused[d.group] || d.want.over
+	}
+	for _, d := range all {
+		if refused[d.group] && d.want.charge > 0 && !d.want.over {
+			d.want.charge = 0
+			d.want.left = d.left(state(d), d.want)
+		}
+	}
+}
+
+// sums returns whether a request is refused, and which ask the headers are about: the last one over its limit, else the one
+// with the least left.
+func (w *world) sums(all []*asked) (refused bool, tightest int) {
+	for i, d := range all {
+		switch over := d.want.over && !d.shadow; {
+		case over:
+			refused, tightest = true, i
+		case !refused && d.want.left < all[tightest].want.left:
+			tightest = i
+		}
+	}
+	return refused && !w.shadow, tightest
+}

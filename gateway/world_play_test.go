@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"gothrottle/commands/memory"
+	"gothrottle/commands/memory/resp"
+	"gothrottle/funnel"
+)
+
+// play is a world that runs.
+type play struct {
+	*world
+	*gateway
+	server *resp.Server
+	step   int
+	calls  int
+	fault  string // "": the server works
+	mu     sync.Mutex
+	ran    []resp.Run       // since the request began
+	owes   []owed           // the oldest first
+	passed passed           // nil: nobody knows any more
+	told   map[string]int64 // what the metrics must say; nil: nobody knows any more
+}
+
+// failure is a property that does not hold.
+type failure struct{ property, why string }
+
+// fault is what happens to the server.
+type fault struct {
+	resp.Faults
+	deaf, refuses bool // it decides nothing; and until somebody changes the set-up
+	once          func(s *resp.Server)
+}
+
+var faults = map[string]fault{
+	"silent": {Faults: resp.Faults{Silent: true}, deaf: true}, "mute": {Faults: resp.Faults{Mute: true}, deaf: true},
+	"LOADING": {Faults: resp.Faults{Error: "LOADING soon"}, deaf: true}, "odd": {Faults: resp.Faults{Error: "ERR odd"}, deaf: true},
+	"refused":  {Faults: resp.Faults{Refuse: true}, deaf: true, once: func(s *resp.Server) { s.Cut() }},
+	"bare":     {Faults: resp.Faults{NoModule: true, NoScript: true}, deaf: true, refuses: true},
+	"NOAUTH":   {Faults: resp.Faults{Error: "NOAUTH who?"}, deaf: true, refuses: true},
+	"NOPERM":   {Faults: resp.Faults{Reply: func([]string) (any, bool) { return memory.Error("NOPERM no"), true }}, deaf: true, refuses: true},
+	"READONLY": {Faults: resp.Faults{Writes: "READONLY a replica"}, refuses: true}, // it decides looks
+	"slow":     {Faults: resp.Faults{Slow: 20 * time.Millisecond}}, "far": {Faults: resp.Faults{Far: 40 * time.Millisecond}},
+	"stall": {once: func(s *resp.Server) { s.Stall(70 * time.Millisecond) }}, "restart": {once: (*resp.Server).Restart},
+	"cut before": {once: func(s *resp.Server) { s.CutBefore(1) }}, "cut after": {once: func(s *resp.Server) { s.CutAfter(1) }},
+}
+
+// run plays the world, and returns how many requests it made until a property failed. What is left after the gateway's end
+// fails the bubble.
+func (w *world) run(t *testing.T) (calls int, wrong *failure) {
+	bubble(t, func(t *testing.T) {
+		own := *w
+		own.rules = slices.Clone(w.rules)
+		p := &play{world: &own, passed: passed{}, told: map[string]int64{}}
+		n := resp.NewNetwork(resp.Options{Ran: func(r resp.Run) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.ran = append(p.ran, r)
+		}})
+		p.server = n.Add("10.0.0.1:6379")
+		p.becomes(fault{})
+		p.gateway = inside(t, p.server, w.yaml(), fmt.Sprint("SHADOW_MODE=", w.shadow), fmt.Sprint("SCRIPT_MODE=", w.script), "LIMIT_RESPONSE_HEADERS_ENABLED=true")
+		if wrong = p.all(); wrong != nil { // else the gateway must close its connections
+			n.Close()
+		}
+		calls = p.calls
+	})
+	return calls, wrong
+}
+
+// all makes all steps, until a property fails.
+func (p *play) all() (wrong *failure) {
+	defer func() {
+		if e := recover(); e != nil {
+			var is bool
+			if wrong, is = e.(*failure); !is {
+				panic(e)
+			}
+		}
+	}()
+	for i, s := range p.steps {
+		p.step = i
+		time.Sleep(time.Microsecond)
+		p.do(s)
+	}
+	p.step++
+	p.heal()
+	for _, o := range p.owes {
+		p.settle(o, 100)
+	}
+	p.beyond()
+	p.metrics()
+	return nil
+}
+
+func (p *play) fail(property, format string, args ...any) {
+	panic(&failure{property, fmt.Sprintf("step %d: ", p.step) + fmt.Sprintf(format, args...)})
+}
+
+// do makes a step.
+func (p *play) do(s step) {
+	switch s.does {
+	case "ask":
+		p.ask(s.asks)
+	case "check":
+		p.check(s.asks, s.value)
+	case "settle":
+		if i := s.value * (len(p.owes) - 1); len(p.owes) > 0 {
+			o := p.owes[i]
+			p.owes = slices.Delete(p.owes, i, i+1)
+			p.settle(o, s.n)
+		}
+	case "pass":
+		time.Sleep(s.wait)
+	case "fault":
+		p.heal()
+		p.fault = s.fault
+		p.becomes(faults[s.fault])
+	case "heal":
+		p.heal()
+	case "flood":
+		p.flood()
+	default:
+		p.heal()
+		p.change(s.does)
+	}
+}
+
+func (p *play) becomes(f fault) {
+	p.server.Change(func(now *resp.Faults) { *now = f.Faults; now.NoModule = now.NoModule || p.script })
+	if f.once != nil {
+		f.once(p.server)
+	}
+}
+
+// heal ends a fault, and waits until the gateway decides by its server again.
+func (p *play) heal() {
+	if p.fault == "" {
+		return
+	}
+	p.becomes(fault{})
+	for range 20 {
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		var failed atomic.Bool
+		for range 8 { // connections may be broken
+			all.Go(func() {
+				if p.decides.Probe(context.Background()) != nil {
+					failed.Store(true)
+				}
+			})
+		}
+		if all.Wait(); !failed.Load() && p.healthy() {
+			p.fault = ""
+			return
+		}
+	}
+	p.fail("recovers", "20 s after %s the gateway is not well", p.fault)
+}
+
+func (p *play) healthy() bool {
+	return p.send("GET", p.web+"/healthcheck", http.Header{}).StatusCode == 200
+}
+
+func (p *play) send(method, url string, header http.Header) *http.Response {
+	r, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		panic(err)
+	}
+	r.Header = header
+	answer, err := p.client.Do(r)
+	if err != nil {
+		panic(err)
+	}
+	return answer
+}
+
+// change changes the file of rules, and waits until it is in force.
+func (p *play) change(how string) {
+	var ended []int
+	wait := time.Duration(0)
+	for i := range p.rules {
+		l := &p.rules[i]
+		switch {
+		case how == "double":
+			l.units, p.passed = 2*l.units, nil
+		case how == "unshadow" && l.shadow:
+			l.shadow, ended, wait = false, append(ended, i), max(wait, l.drains()+l.lockout)
+		}
+	}
+	text := p.yaml()
+	if how == "spoil" { // the rules before it stay
+		text = strings.Replace(text, "rate_limit", "ratelimit", 1)
+	}
+	if err := os.WriteFile(p.folder+"/rules.yaml", []byte(text), 0o600); err != nil {
+		panic(err)
+	}
+	if time.Sleep(watched + time.Second); len(ended) > 0 {
+		time.Sleep(wait)
+		p.polite(ended)
+	}
+}
+
+// polite asks for one hit of rules whose shadow ended so long ago that a full limit has drained.
+func (p *play) polite(ended []int) {
+	for _, i := range ended {
+		for value := range 2 {
+			d := p.of(ask{rule: i, value: value, hits: max(1, p.rules[i].estimate)})
+			if s := d.look(p.server.Memory()); d.decide(s).over {
+				p.fail("shadow", "long after its shadow has ended, rule %d refuses a hit: %+v", i, s)
+			}
+		}
+	}
+}
+
+// flood asks for many keys while the server is unavailable.
+func (p *play) flood() {
+	i := slices.IndexFunc(p.rules, func(l rule) bool { return !l.http && l.failure == "local" && l.algorithm != "concurrency" })
+	if i < 0 || !faults[p.fault].deaf {
+		return
+	}
+	for n := range 110 {
+		var asks []*asked
+		for m := range 100 {
+			asks = append(asks, p.of(ask{rule: i, value: 100*n + m + 2, hits: 1}))
+		}
+		if _, err := p.ShouldRateLimit(context.Background(), p.request(asks)); err != nil {
+			p.fail("answers", "%s", err)
+		}
+	}
+	p.told = nil
+	if n := p.decides.Memory.Len(funnel.Micros(time.Now().UnixMicro())); n > 10_000 {
+		p.fail("memory", "%d keys are kept", n)
+	}
+}
