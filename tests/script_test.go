@@ -36,7 +36,7 @@ func TestScript_marks(t *testing.T) {
 			marks[reason]++
 		}
 	}
-	assert.Equal(t, map[string]int{"range": 12, "policies": 19, "commands in scripts": 1}, marks)
+	assert.Equal(t, map[string]int{"range": 13, "policies": 19, "commands in scripts": 1}, marks)
 }
 
 // permissions returns those that docs/managed.md lists.
