@@ -118,10 +118,11 @@ func press(t *testing.T, ctx context.Context, keys string) {
 // wait waits until an expression is true in the page.
 func wait(t *testing.T, ctx context.Context, expression string) {
 	t.Helper()
-	for end := time.Now().Add(patience); !evaluate[bool](t, ctx, expression); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText`))
-		}
+	if !evaluate[bool](t, ctx, `new Promise((done) => {
+		const look = (left) => (`+expression+`) ? done(true) : left ? setTimeout(look, 50, left - 1) : done(false);
+		look(`+strconv.Itoa(int(patience/time.Second)*10)+`);
+	})`) {
+		t.Fatalf("the page did not come to this: %s\n%s", expression, evaluate[string](t, ctx, `document.body.innerText`))
 	}
 }
 

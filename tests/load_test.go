@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
@@ -160,7 +159,6 @@ func TestLoad_forked(t *testing.T) {
 	conn, err := net.Dial("tcp", s.run.Addr)
 	require.NoError(t, err)
 	defer conn.Close()
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
 	_, err = fmt.Fprint(conn, "SCRIPT DEBUG YES\r\nEVAL \"return redis.pcall('GO.THROTTLE', 'k', 1, 1, 1)\" 0\r\n")
 	require.NoError(t, err)
 	in := bufio.NewReader(conn)

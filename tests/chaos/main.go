@@ -7,6 +7,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -61,7 +62,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	return perform(&s, map[string]int{}, time.Now().Add(time.Hour))
+	return perform(context.Background(), &s, map[string]int{})
 }
 
 // search runs one seed after the other until the time is over. It returns what ended it before.
@@ -71,21 +72,21 @@ func search() error {
 		seed = rand.Uint64()>>32 + 1
 	}
 	fmt.Printf("chaos: the first seed is %d\n", seed)
-	began, tally := time.Now(), map[string]int{}
-	end := began.Add(*timeFlag)
+	tally := map[string]int{}
+	ctx, cancel := context.WithTimeout(context.Background(), *timeFlag)
+	defer cancel()
 	defer func() {
-		fmt.Printf("  %-28s %v\n", "time", time.Since(began).Round(time.Second))
 		for _, name := range slices.Sorted(maps.Keys(tally)) {
 			fmt.Printf("  %-28s %v\n", name, tally[name])
 		}
 	}()
-	for ; time.Now().Before(end); seed++ {
+	for ; ctx.Err() == nil; seed++ {
 		var err error
 		s := generate(seed, *stepsFlag, *onlyFlag)
 		if *clusterFlag {
-			err = performCluster(seed, tally, end)
+			err = performCluster(ctx, seed, tally)
 		} else {
-			err = perform(&s, tally, end)
+			err = perform(ctx, &s, tally)
 		}
 		if err != nil {
 			fmt.Printf("chaos: seed %d: %v\n", seed, err)
@@ -104,10 +105,11 @@ const shrinking = 90 * time.Second
 func report(s schedule, last error) error {
 	options := fmt.Sprintf("-cluster -steps %d -seed %d", *stepsFlag, s.Seed)
 	if !*clusterFlag {
-		end := time.Now().Add(shrinking)
+		ctx, cancel := context.WithTimeout(context.Background(), shrinking)
+		defer cancel()
 		s = shrink(s, func(s *schedule) bool {
 			var found difference
-			if time.Now().After(end) || !errors.As(perform(s, map[string]int{}, end), &found) {
+			if ctx.Err() != nil || !errors.As(perform(ctx, s, map[string]int{}), &found) {
 				return false
 			}
 			last = found

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
@@ -66,17 +66,17 @@ func newRun(tally map[string]int) *run {
 }
 
 // perform runs a schedule on new servers. It returns the first difference, or nil.
-func perform(s *schedule, tally map[string]int, until time.Time) error {
+func perform(ctx context.Context, s *schedule, tally map[string]int) error {
 	r := newRun(tally)
-	return r.perform(len(s.Steps), until, func() { r.begin(s.Options) }, func() { r.do(&s.Steps[r.number]) }, r.compare)
+	return r.perform(ctx, len(s.Steps), func() { r.begin(s.Options) }, func() { r.do(&s.Steps[r.number]) }, r.compare)
 }
 
-// perform starts servers by begin, makes up to n steps by step until a time, and ends. It returns the first difference, or
+// perform starts servers by begin, makes up to n steps by step until its context ends, and ends. It returns the first difference, or
 // another error.
-func (r *run) perform(n int, until time.Time, begin, step, finish func()) error {
+func (r *run) perform(ctx context.Context, n int, begin, step, finish func()) error {
 	defer r.end()
 	err := attempt(func() {
-		for begin(); r.number < n && time.Now().Before(until); r.number++ {
+		for begin(); r.number < n && ctx.Err() == nil; r.number++ {
 			step()
 			r.tally["steps"]++
 		}

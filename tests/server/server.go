@@ -247,8 +247,10 @@ func (s *Server) Close() {
 
 // Await waits until ok returns true.
 func Await(what string, ok func() bool) error {
-	for end := time.Now().Add(Patience); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	for ; !ok(); time.Sleep(5 * time.Millisecond) {
+		if ctx.Err() != nil {
 			return fmt.Errorf("waited %v, but never saw: %s", Patience, what)
 		}
 	}

@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,15 +141,16 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 		if what == "" && !t.Failed() {
 			continue
 		}
-		end := time.Now().Add(90 * time.Second) // a server that no longer replies takes a minute for each try
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // a server that no longer replies takes a minute for each try
 		all = Thin(singles(all), func(all []instant) bool {
-			if time.Now().After(end) {
+			if ctx.Err() != nil {
 				return false
 			}
 			shorter := c.run(all)
 			what = cmp.Or(shorter, what)
 			return shorter != ""
 		})
+		cancel()
 		t.Fatalf("seed %d: %s\nafter %v", seed, what, all)
 	}
 	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"]) < n/200 || c.tally["unknown"] > n/100 || c.tally["wide"] < n/10 {

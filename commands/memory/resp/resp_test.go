@@ -61,12 +61,7 @@ func take(ctx context.Context, rdb redis.UniversalClient, key string) (left int6
 // A client of go-redis sees of each fault: the error of the call made meanwhile, how long it takes with a limit of a
 // second, and how many of the three calls before, meanwhile and after it have taken a unit.
 func TestFaults(t *testing.T) {
-	second := func(f func(*resp.Faults)) func(*resp.Server) {
-		return func(s *resp.Server) {
-			s.Change(f)
-			time.AfterFunc(1500*time.Millisecond, func() { s.Change(func(f *resp.Faults) { *f = resp.Faults{} }) })
-		}
-	}
+	change := func(f func(*resp.Faults)) func(*resp.Server) { return func(s *resp.Server) { s.Change(f) } }
 	for _, tls := range []bool{false, true} {
 		for name, row := range map[string]struct {
 			fails func(*resp.Server)
@@ -75,20 +70,20 @@ func TestFaults(t *testing.T) {
 			taken int64
 		}{
 			"none":          {func(*resp.Server) {}, "", 0, 3},
-			"silent":        {second(func(f *resp.Faults) { f.Silent = true }), "deadline|timeout", time.Second, 3},
+			"silent":        {change(func(f *resp.Faults) { f.Silent = true }), "deadline|timeout", time.Second, 3},
 			"a stall":       {func(s *resp.Server) { s.Stall(300 * time.Millisecond) }, "", 300 * time.Millisecond, 3},
-			"mute":          {second(func(f *resp.Faults) { f.Mute = true }), "deadline|timeout", time.Second, 3},
-			"slow":          {second(func(f *resp.Faults) { f.Slow = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
-			"far":           {second(func(f *resp.Faults) { f.Far = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
-			"loading":       {second(func(f *resp.Faults) { f.Error = "LOADING soon" }), "LOADING soon", 0, 2},
-			"a full memory": {second(func(f *resp.Faults) { f.Writes = "OOM full" }), "OOM full", 0, 2},
-			"no module":     {second(func(f *resp.Faults) { f.NoModule = true }), "unknown command 'GO.QUOTA'", 0, 2},
-			"a reply":       {second(func(f *resp.Faults) { f.Reply = func([]string) (any, bool) { return "hm", true } }), "unexpected type", 0, 2},
+			"mute":          {change(func(f *resp.Faults) { f.Mute = true }), "deadline|timeout", time.Second, 3},
+			"slow":          {change(func(f *resp.Faults) { f.Slow = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
+			"far":           {change(func(f *resp.Faults) { f.Far = 10 * time.Millisecond }), "", 10 * time.Millisecond, 3},
+			"loading":       {change(func(f *resp.Faults) { f.Error = "LOADING soon" }), "LOADING soon", 0, 2},
+			"a full memory": {change(func(f *resp.Faults) { f.Writes = "OOM full" }), "OOM full", 0, 2},
+			"no module":     {change(func(f *resp.Faults) { f.NoModule = true }), "unknown command 'GO.QUOTA'", 0, 2},
+			"a reply":       {change(func(f *resp.Faults) { f.Reply = func([]string) (any, bool) { return "hm", true } }), "unexpected type", 0, 2},
 			"cut before":    {func(s *resp.Server) { s.CutBefore(1) }, "EOF", 0, 2},
 			"cut after":     {func(s *resp.Server) { s.CutAfter(1) }, "EOF", 0, 3},
 			"all cut":       {func(s *resp.Server) { s.Cut(); synctest.Wait() }, "EOF", 0, 2},
 			"half-open":     {func(s *resp.Server) { s.HalfOpen() }, "deadline|timeout", time.Second, 2},
-			"refused": {func(s *resp.Server) { second(func(f *resp.Faults) { f.Refuse = true })(s); s.Cut(); synctest.Wait() },
+			"refused": {func(s *resp.Server) { s.Change(func(f *resp.Faults) { f.Refuse = true }); s.Cut(); synctest.Wait() },
 				"EOF|refused", 0, 2},
 		} {
 			bubble(t, func(t *testing.T) {
@@ -107,7 +102,9 @@ func TestFaults(t *testing.T) {
 					matches = matches || err != nil && strings.Contains(err.Error(), part)
 				}
 				require.True(t, matches && (err == nil) == (row.err == ""), "%s: %v", name, err)
-				time.Sleep(2 * time.Second)
+				time.Sleep(time.Second)
+				s.Change(func(f *resp.Faults) { *f = resp.Faults{} })
+				time.Sleep(time.Second)
 				left, err := take(ctx, rdb, "k")
 				for err != nil { // a connection that was cut
 					left, err = take(ctx, rdb, "k")
