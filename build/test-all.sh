@@ -3,5 +3,5 @@
 # runs the parts in several jobs.
 . "$(dirname "$0")/lib.sh"
 export SERVERS=${SERVERS:-redis70 valkey91} # the oldest, and the newest
-run_parts lint words unit checkers servers docker deploy chaos examples languages playground gateway monitoring failover packages \
+run_parts lint unit checkers servers docker deploy chaos examples languages playground gateway monitoring failover packages \
   bench

@@ -1,10 +1,11 @@
 #!/bin/bash
-# The form of the code: gofmt, shell scripts, C, and go vet of the root module. What tests another module also vets it.
+# The form of the code: gofmt, words, shell scripts, C, and go vet of the root module. What tests another module also vets it.
 . "$(dirname "$0")/lib.sh"
 need_cc
 
 unformatted=$(gofmt -l .)
 [ -z "$unformatted" ] || die "gofmt would change: $unformatted"
+build/test-words.sh
 lint_module .
 have shellcheck || ! can_install || apt_install shellcheck || true
 scripts=$(find . \( -path ./build/out -o -name node_modules \) -prune -o -name '*.sh' -print)
