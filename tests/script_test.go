@@ -38,15 +38,6 @@ func TestScript_marks(t *testing.T) {
 	assert.Equal(t, map[string]int{"range": 13, "policies": 19, "commands in scripts": 1}, marks)
 }
 
-// lapsed adds one lease that holds a slot, and more that have lapsed than a call removes at once.
-var lapsed = func() string {
-	text := "ZADD K0 -4000000000000000 \x02z"
-	for i := range 130 {
-		text += " -1 \x02" + strconv.Itoa(i)
-	}
-	return text
-}()
-
 // permissions returns those that docs/managed.md lists.
 func permissions(t *testing.T) []string {
 	page, err := os.ReadFile("../docs/managed.md")
@@ -65,7 +56,10 @@ func TestScript_permissions(t *testing.T) {
 	sha, all := s.ScriptLoad(ctx, script(t)).Val(), permissions(t)
 	require.Equal(t, []string{"+eval", "+evalsha"}, all[:2])
 	p := picker{rand.New(rand.NewPCG(1, 1))}
-	needed, uses := map[string]bool{}, map[string]string{}
+	needed, uses, lapsed := map[string]bool{}, map[string]string{}, "ZADD K0 -4000000000000000 \x02z"
+	for i := range 130 {
+		lapsed += " -1 \x02" + strconv.Itoa(i)
+	}
 	for i := 1; i < len(all); i++ { // first all, then without one after another
 		missing := all[i]
 		rules := strings.Join(all, " ")
@@ -180,11 +174,13 @@ func TestScript_states(t *testing.T) {
 	assert.Regexp(t, "^READONLY ", eval(replica, "EVAL", "GO.THROTTLE k 5 1 1h"))
 }
 
-// No transcript has keys that the words don't name.
+// No transcript has keys that the words don't name, or words that aren't the module's.
 func TestScript_keys(t *testing.T) {
 	s, text := start(t, options{Bare: true}), script(t)
 	for call, want := range map[string]string{
-		"2 a b GO.QUOTA 5 1h":                                           "takes one key",
+		"0 GO.QUOTA 5 1h":                                               "needs the key in KEYS",
+		"1 a GO.RELEASE_RO b":                                           "unknown command",
+		"2 a b go.quota 5 1h":                                           "takes one key",
 		"2 a b GO.ALL QUOTA 5 1h":                                       "must be those of the script",
 		"2 b a GO.ALL QUOTA 5 1h KEY b QUOTA 5 1h":                      "named only once",
 		"2 a a GO.ALL QUOTA 5 1h KEY a QUOTA 5 1h":                      "named only once",
