@@ -26,7 +26,7 @@ type bounds struct {
 	zone    *time.Location // of an aligned quota; nil: UTC
 }
 
-type kind uint8
+type kind uint32 // fills the place of padding: limits are compared at each call
 
 const (
 	noKind kind = iota // of limits that come from data
@@ -131,13 +131,13 @@ func (b *bounds) drainedIn(span time.Duration) int64 {
 	return int64(min(units, maxUnits))
 }
 
-// drains returns how many units drain within a time.
-func (b *bounds) drains(within time.Duration) float64 {
+// Part returns how much of a full limiter drains within a time.
+func (b bounds) Part(within time.Duration) float64 {
 	count := b.units
 	if b.kind == rateKind {
 		count = b.count
 	}
-	return float64(count) * float64(within) / float64(b.period)
+	return float64(count) * float64(within) / float64(b.period) / float64(b.units)
 }
 
 // fixed returns the Result of a limit that the server is not asked about.

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gothrottle/throttle/internal/local"
 	"gothrottle/throttle/internal/wire"
 )
 
@@ -33,27 +34,12 @@ type family struct {
 	err      error // why every verb is refused
 	recent   [recentLimits]atomic.Pointer[boxed]
 	wait     wire.Timeout
-	keys     sync.Map // map[string]*state: the keys that are remembered
-	unseen   bool     // nobody observes how units of a budget are spent
+	keys     local.Keys[bounds]
+	calls    local.Merge[spot, decision]
+	unseen   bool // nobody observes how units of a budget are spent
 
 	mu      sync.Mutex
-	sweeper *time.Timer       // if a sweep comes
-	busy    map[spot][]*group // the calls of merge under way, and who waits for the next one
-	lone    bool              // there is one more of them. An entry of busy would be the lone caller's largest cost
-	loner   spot              // that one
-}
-
-// spot is where calls of Allow can be merged: one limit of one key.
-type spot struct {
-	key string
-	bounds
-}
-
-func (c *Client) newFamily(name string, b bounds, s settings) *family {
-	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed(), busy: map[spot][]*group{}}
-	f.wait.Limit, f.wait.Name = s.timeout, name
-	f.unseen = s.units > 0 && c.o.observe == nil
-	return f
+	sweeper *time.Timer // if a sweep comes
 }
 
 // Rate is a limiter that drains at a rate.
@@ -198,7 +184,7 @@ func (l *limiter) broken() error {
 
 // Allow asks for one unit.
 func (a verbs) Allow(ctx context.Context, key string) (r Result, err error) {
-	if f := a.l.family; f != nil && f.unseen && a.l.spend(f.find(key), &r) {
+	if f := a.l.family; f != nil && f.unseen && a.l.spend(key, &r) {
 		return r, nil
 	}
 	return a.l.verb(ctx, "Allow", key, 1, take)
@@ -307,19 +293,6 @@ func (l *limiter) clock() time.Duration {
 	return l.c.conn.Now()
 }
 
-// recall decides by what this process knows of a key.
-func (l *limiter) recall(key string, n int64, r *Result) bool {
-	s := l.find(key)
-	if s == nil {
-		return false
-	}
-	if n == 1 && l.spend(s, r) {
-		return true
-	}
-	d := s.denial.Load()
-	return d != nil && d.repeat(&l.bounds, n, l.c.conn.Now(), r)
-}
-
 // check refuses a limiter or a quantity that the verb cannot have.
 func (l *limiter) check(v string, n int64, m mode) error {
 	if v == "Refund" { // as the caller gave it
@@ -373,11 +346,6 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {
 		r.Allowed, r.Source = true, FromServer
 	}
-	if s := l.find(key); s != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.denial.Store(nil)
-		s.drop()
-	}
+	l.keys.Forget(key)
 	return err
 }

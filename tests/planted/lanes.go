@@ -46,16 +46,17 @@ const (
 
 // tested is the packages whose tests run the code of a folder: its own first, then quick ones first.
 var tested = map[string]string{
-	"funnel":                 "funnel/... commands/... " + clients + " cgo/... throttle",
-	"commands":               "commands/... " + clients + " cgo/... throttle",
-	"commands/memory":        "commands",
-	"commands/memory/resp":   "commands/memory/resp tests/clients",
-	"cgo":                    "cgo/...",
-	"throttle":               "throttle " + clients + " tests/clients",
-	"throttle/internal/wire": "throttle/internal/wire throttle tests/clients",
-	"throttle/redisrate":     "throttle/redisrate",
-	"throttle/throttlehttp":  "throttle/throttlehttp",
-	"throttle/throttletest":  clients + " throttle",
+	"funnel":                  "funnel/... commands/... " + clients + " cgo/... throttle",
+	"commands":                "commands/... " + clients + " cgo/... throttle",
+	"commands/memory":         "commands",
+	"commands/memory/resp":    "commands/memory/resp tests/clients",
+	"cgo":                     "cgo/...",
+	"throttle":                "throttle " + clients + " tests/clients",
+	"throttle/internal/local": "throttle/internal/local throttle " + clients + " tests/clients",
+	"throttle/internal/wire":  "throttle/internal/wire throttle tests/clients",
+	"throttle/redisrate":      "throttle/redisrate",
+	"throttle/throttlehttp":   "throttle/throttlehttp",
+	"throttle/throttletest":   clients + " throttle",
 }
 
 const clients = "throttle/throttletest throttle/throttlehttp throttle/redisrate"

@@ -1,4 +1,4 @@
-package throttle
+package local
 
 import (
 	"cmp"
@@ -135,11 +135,11 @@ func (c worldClient) compare(d worldClient) int {
 	return cmp.Or(int(c.held-d.held), int(c.age-d.age), int(c.next-d.next), int(c.nextAge-d.nextAge), int(c.coming-d.coming), int(c.since-d.since), int(c.waits-d.waits))
 }
 
-func (c worldClient) grant() *grant {
-	return newGrant(bounds{}, int64(c.held), now-time.Duration(c.age), &Result{})
+func (c worldClient) grant() *Grant[rate] {
+	return newGrant(nil, rate{}, int64(c.held), now-time.Duration(c.age), &Reply{})
 }
 
-func (c worldClient) with(g *grant) worldClient {
+func (c worldClient) with(g *Grant[rate]) worldClient {
 	c.held, c.age = int8(g.left.Load()), int8(now-g.since)
 	if c.held == 0 {
 		c.age = 0
@@ -150,13 +150,13 @@ func (c worldClient) with(g *grant) worldClient {
 // take asks the server for up to n units.
 func (w world) take(s worldState, n int64) (worldState, int64) {
 	limit := w.limit
-	rate := funnel.Rate{Period: funnel.Second, Count: 1}
+	each := funnel.Rate{Period: funnel.Second, Count: 1}
 	state := funnel.ThrottleState{}
 	at := funnel.Nanos(1e18)
 	if s.used > 0 {
-		state = funnel.ThrottleState{TAT: at + funnel.Nanos(s.used)*funnel.Second, Rate: rate}
+		state = funnel.ThrottleState{TAT: at + funnel.Nanos(s.used)*funnel.Second, Rate: each}
 	}
-	_, v := funnel.Throttle(at, state, &funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: n, UpTo: true})
+	_, v := funnel.Throttle(at, state, &funnel.ThrottleParams{Limit: limit, Rate: each, Quantity: n, UpTo: true})
 	s.used += int8(v.Granted)
 	return s, v.Granted
 }
