@@ -2,16 +2,16 @@ package examples
 
 import (
 	"context"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	servers "gothrottle/tests/server"
+	"gothrottle/commands/memory/resp"
 )
 
 // The adapters do what their frameworks ask of a store, also what no request of TestExamples asks.
@@ -24,38 +24,33 @@ func TestAdapters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			env, s := deployments(t)
-			require.True(t, tried(func(int) bool { // on a slow machine the time limit of a call may end any attempt
-				s.do("FLUSHALL")
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-				defer cancel()
-				cmd := exec.CommandContext(ctx, suite[0], suite[1:]...)
-				cmd.Env = append(os.Environ(), env...)
-				said, err := cmd.CombinedOutput()
-				t.Logf("%s", said)
-				return err == nil
-			}))
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, suite[0], suite[1:]...)
+			cmd.Env = append(os.Environ(), deployments(t)...)
+			said, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", said)
 		})
 	}
 }
 
-// deployments starts a server that also listens for TLS, a Sentinel that knows it, a cluster, and a server without the module.
-// The environment says where they are.
-func deployments(t *testing.T) (env []string, s *server) {
-	folder, port := t.TempDir(), servers.FreePort()
-	key, cert := filepath.Join(folder, "key"), filepath.Join(folder, "cert")
-	made, err := exec.Command("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", cert,
-		"-subj", "/CN=gothrottle", "-addext", "subjectAltName=IP:127.0.0.1").CombinedOutput()
-	require.NoError(t, err, "%s", made)
-	s = startServer(t, servers.Options{Args: []string{"--tls-port", port, "--tls-key-file", key, "--tls-cert-file", cert,
-		"--tls-auth-clients", "no"}})
-	host, plain, err := net.SplitHostPort(s.Addr)
-	require.NoError(t, err)
-	sentinel := servers.New(t, servers.Options{Sentinel: []string{"sentinel monitor main " + host + " " + plain + " 1"}})
-	cluster := servers.NewCluster(t, 3, 0, servers.Options{})
-	bare := servers.New(t, servers.Options{Bare: true})
+// deployments starts a server, one with TLS, one without the module, a cluster, and a master that a Sentinel knows. The
+// environment says where they are.
+func deployments(t *testing.T) []string {
 	script, err := filepath.Abs("../script/gothrottle.lua")
 	require.NoError(t, err)
-	return []string{"BARE=" + bare.Addr, "SCRIPT=" + script, "ADDR=" + s.Addr, "TLS=" + net.JoinHostPort(host, port), "CA=" + cert, "SENTINEL=" + sentinel.Addr,
-		"CLUSTER=" + cluster[0].Addr}, s
+	now := stopped()
+	plain := startServer(t, resp.Options{Now: now, Debug: true})
+	secure, bare := startServer(t, resp.Options{Now: now, TLS: true}), startServer(t, resp.Options{Now: now, Bare: true})
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	require.NoError(t, os.WriteFile(ca, secure.CA(), 0o600))
+	n, opened, addrs := resp.NewNetwork(resp.Options{Now: now, Debug: true}), atomic.Int64{}, make([]string, 5)
+	t.Cleanup(n.Close)
+	for i := range addrs {
+		addrs[i] = listen(t, n, "127.0.0.1:0", &opened).Addr().String()
+	}
+	n.NewCluster(addrs[:3]...)
+	n.NewSentinel("main", n.Add(addrs[3]), addrs[4])
+	return []string{"ADDR=" + plain.Addr, "BARE=" + bare.Addr, "TLS=" + secure.Addr, "CA=" + ca,
+		"CLUSTER=" + addrs[0], "SENTINEL=" + addrs[4], "SCRIPT=" + script}
 }

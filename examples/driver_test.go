@@ -9,52 +9,112 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/commands/memory/resp"
 	servers "gothrottle/tests/server"
 )
 
-// server is a server that can be stopped and killed. It comes back at the same address.
+// server is a server in memory that can be killed. It comes back at the same address.
 type server struct {
-	*servers.Server
-	t *testing.T
+	*resp.Server
+	t        *testing.T
+	listener net.Listener
+	opened   atomic.Int64 // connections so far
+	mu       sync.Mutex
+	ran      map[string]int // how often it has taken units, or tried to, by key
 }
 
 // startServer starts a server. The end of the test ends the server.
-func startServer(t *testing.T, o servers.Options) *server {
+func startServer(t *testing.T, o resp.Options) *server {
 	t.Helper()
 	servers.Needed(t, "test-languages")
-	return &server{servers.New(t, o), t}
+	s := &server{t: t, ran: map[string]int{}}
+	o.Ran = func(r resp.Run) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !strings.HasSuffix(strings.ToUpper(r.Words[0]), "_RO") && len(r.Words) > 1 {
+			s.ran[r.Words[1]]++
+		}
+	}
+	n := resp.NewNetwork(o)
+	t.Cleanup(n.Close)
+	s.listener = listen(t, n, "127.0.0.1:0", &s.opened)
+	s.Server = n.Add(s.listener.Addr().String())
+	return s
 }
 
-// resume lets the server go on, and returns when the server has read what came before.
-func (s *server) resume() {
-	require.NoError(s.t, s.Resume())
-	require.NoError(s.t, s.Await()) // a new connection queues behind those of the example
+// stopped returns a clock that stands still: replies don't depend on how slow a machine is.
+func stopped() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
 }
 
-func (s *server) do(words ...any) any {
+// listen opens a socket for a server of a network, and counts its connections.
+func listen(t *testing.T, n *resp.Network, addr string, opened *atomic.Int64) net.Listener {
+	l, err := net.Listen("tcp", addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			opened.Add(1)
+			go n.Server(l.Addr().String()).ServeConn(c)
+		}
+	}()
+	return l
+}
+
+func (s *server) silence(is bool) { s.Change(func(f *resp.Faults) { f.Silent = is }) }
+
+// kill ends the server with its connections. One that it is just accepting stays silent.
+func (s *server) kill() {
+	_ = s.listener.Close()
+	s.silence(true)
+	s.Server.Restart()
+}
+
+func (s *server) restart() {
+	s.silence(false)
+	s.listener = listen(s.t, s.Network, s.Addr, &s.opened)
+}
+
+func (s *server) do(words ...string) any {
 	reply, err := s.Do(words...)
 	require.NoError(s.t, err)
 	return reply
 }
 
-var callCount = regexp.MustCompile(`cmdstat_go\.[a-z_.]+:calls=(\d+)`)
-
-// calls is how many calls of the module's commands the server has seen.
-func (s *server) calls() (sum int) {
-	for _, m := range callCount.FindAllStringSubmatch(s.do("INFO", "commandstats").(string), -1) {
-		n, _ := strconv.Atoi(m[1])
-		sum += n
+// calls returns how many calls have run whose keys contain this, and the most of one key.
+func (s *server) calls(part string) (sum, most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, n := range s.ran {
+		if strings.Contains(key, part) {
+			sum, most = sum+n, max(most, n)
+		}
 	}
-	return sum
+	return sum, most
+}
+
+// until calls f until it returns true. A program needs time to start, or to connect again, and on a slow machine its time
+// limit may cut off any call: it then answers as its policy says.
+func until(t *testing.T, what string, f func(n int) bool) {
+	t.Helper()
+	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for n := 0; !f(n); n++ {
+		require.False(t, t.Failed())
+		require.NoError(t, limited.Err(), "never seen: %s", what)
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // program is a running service.
@@ -91,13 +151,13 @@ func (e example) start(t *testing.T, addr string) *program {
 			t.Log(p.said())
 		}
 	})
-	require.Eventually(t, func() bool {
+	until(t, "the example listens", func(int) bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+p.port)
 		if err == nil {
 			_ = conn.Close()
 		}
 		return err == nil
-	}, time.Minute, 20*time.Millisecond, "the example does not listen")
+	})
 	return p
 }
 

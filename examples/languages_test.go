@@ -27,6 +27,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/commands/memory/resp"
 	servers "gothrottle/tests/server"
 )
 
@@ -43,7 +44,6 @@ type example struct {
 	built   string   // the last word of the command line, if that is not the file itself
 	away    int      // the policy: open or closed
 	adapter bool     // a store of a framework: the framework names the key, sets the headers, and does not wait
-	calls   int      // calls to the server per request; 1 if 0
 	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is away it decides by itself
 	sharing int      // 1 if all requests share a connection
@@ -61,7 +61,7 @@ var table = []example{
 	{file: "ruby/redis_rb.rb", runner: []string{"ruby"}, away: open},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
-	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, calls: 2, insured: true, says: "storage unreachable"},
+	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, insured: true, says: "storage unreachable"},
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
 	onNode("express_tutorial.js", example{away: open, adapter: true}),
@@ -95,7 +95,7 @@ func TestExamples(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, servers.Options{})
+			s := startServer(t, resp.Options{})
 			p := e.start(t, s.Addr)
 			p.decides()
 			if !e.adapter { // the framework of an adapter names the key, and does not wait
@@ -103,8 +103,8 @@ func TestExamples(t *testing.T) {
 				p.wrongType(s)
 				p.oddWords(s)
 			}
-			p.outage(s, "stopped", func() { require.NoError(t, s.Pause()) }, s.resume)
-			p.outage(s, "killed", s.Kill, func() { require.NoError(t, s.Restart()) })
+			p.outage(s, "stopped", func() { s.silence(true) }, func() { s.silence(false) })
+			p.outage(s, "killed", s.kill, s.restart)
 			p.refused(s)
 		})
 	}
@@ -116,40 +116,79 @@ func TestExamples_silent(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			s := startServer(t, servers.Options{})
-			x := newProxy(t, s.Addr)
-			p := e.start(t, x.addr)
+			s := startServer(t, resp.Options{})
+			p := e.start(t, s.Addr)
 			p.comesBack(s, "begin")
-			before := s.calls()
-			x.cut.Store(true)
-			require.Equal(t, p.away, p.ask("cut").StatusCode)
-			require.Equal(t, 1, s.calls()-before, "calls of the request whose connection was cut")
+			s.CutAfter(1)
+			require.Equal(t, p.away, p.ask("once cut").StatusCode)
+			calls, _ := s.calls("once cut")
+			require.Equal(t, 1, calls, "calls of the request whose connection was cut")
 			p.comesBack(s, "cut")
-			x.silence()
+			s.HalfOpen()
 			p.comesBack(s, "silent")
-			x.swallowed.Store(0)
-			x.mute()
-			opened := x.opened.Load()
+			s.Change(func(f *resp.Faults) { f.Mute = true })
+			opened := s.opened.Load()
 			p.survives("mute", max(1, 80*p.sharing))
-			require.LessOrEqual(t, x.swallowed.Load(), int64(6*crowd), "calls that may wait for a reply")
-			require.Eventually(t, func() bool { return x.opened.Load() > opened }, time.Minute, 10*time.Millisecond, "no new connection")
+			waiting, _ := s.calls("once mute")
+			require.LessOrEqual(t, waiting, 6*crowd, "calls that may wait for a reply")
+			until(t, "a new connection", func(int) bool { return s.opened.Load() > opened })
 			p.survives("mute still", 1)
-			x.silence()
+			waiting, _ = s.calls("once mute")
+			s.HalfOpen()
+			s.Change(func(f *resp.Faults) { f.Mute = false })
 			p.comesBack(s, "spoken")
-			require.Empty(t, s.do("KEYS", "*mute*"), "calls came late")
+			late, most := s.calls("once mute")
+			require.Equal(t, waiting, late, "calls came late")
+			require.LessOrEqual(t, most, 1, "a call was sent again")
+		})
+	}
+}
+
+// A process that is stopped still has connections accepted and calls kept for it, and one without room for more closes them.
+func TestExamples_process(t *testing.T) {
+	for _, e := range table {
+		if e.file != "python/redis_py.py" && e.file != "node/node_redis.js" {
+			continue
+		}
+		t.Run(e.file, func(t *testing.T) {
+			t.Parallel()
+			servers.Needed(t, "test-languages")
+			s := servers.New(t, servers.Options{})
+			do := func(words ...any) any {
+				reply, err := s.Do(words...)
+				require.NoError(t, err)
+				return reply
+			}
+			p := e.start(t, s.Addr)
+			p.comesBack(nil, "begin")
+			require.NoError(t, s.Pause())
+			p.survives("stopped", 1)
+			require.NoError(t, s.Resume())
+			p.comesBack(nil, "stopped")
+			kept := do("KEYS", "*once*").([]any)
+			require.NotEmpty(t, kept)
+			for _, key := range kept {
+				require.GreaterOrEqual(t, do("GO.THROTTLE_RO", key, 4, 5, 60, 0).([]any)[2], int64(4), "a call was sent again")
+			}
+			s.Kill()
+			p.survives("killed", 1)
+			require.NoError(t, s.Restart())
+			p.comesBack(nil, "killed")
+			do("CONFIG", "SET", "maxclients", 1) // one that connects again gets no decision
+			require.Contains(t, []int{p.away, http.StatusOK}, p.ask("hal").StatusCode, "no more clients")
 		})
 	}
 }
 
 // outage makes the server go away and come back. A service that starts meanwhile does as the one that runs, and logs the
-// outage once.
+// outage once. Calls that the server runs later are run once.
 func (p *program) outage(s *server, how string, begin, end func()) {
-	before := s.calls()
 	begin()
-	asked, late := p.survives(how, 1), p.start(p.t, s.Addr)
-	asked += late.survives(how+" late", 1)
+	p.survives(how, 1)
+	late := p.start(p.t, s.Addr)
+	late.survives(how+" late", 1)
 	first := late.outages()
-	asked += late.survives(how+" still", 1)
+	late.survives(how+" still", 1)
 	if p.says == "" {
 		require.Equal(p.t, 1, first, late.said())
 	}
@@ -160,35 +199,24 @@ func (p *program) outage(s *server, how string, begin, end func()) {
 		require.Equal(p.t, want, p.ask("insured").StatusCode, "request %d while the server is away", n)
 	}
 	end()
-	require.LessOrEqual(p.t, s.calls()-before, asked*max(p.calls, 1), "a call was sent again") // after a restart it counts from 0
 	p.comesBack(s, how)
 	late.comesBack(s, how)
+	_, most := s.calls("once")
+	require.LessOrEqual(p.t, most, 1, "a call was sent again")
 }
 
 // outages counts the outages in the log.
 func (p *program) outages() int { return strings.Count(p.said(), cmp.Or(p.says, "no decision")) }
 
-// tried reports whether one of five attempts succeeded. On a slow machine the time limit of an example may cut off any request,
-// and its answer is then that of the policy.
-func tried(attempt func(n int) bool) bool {
-	for n := range 5 {
-		if attempt(n) {
-			return true
-		}
-		time.Sleep(time.Second) // an adapter that had no reply sends nothing for 3 s
-	}
-	return false
-}
-
 // decides wants 5 requests of each of two users admitted, and their next one denied.
 func (p *program) decides() {
 	var last *http.Response
 	for user := range 2 {
-		require.True(p.t, tried(func(n int) bool {
+		until(p.t, "5 requests are admitted", func(n int) bool {
 			var admitted int
 			admitted, last = p.exhaust(fmt.Sprint("ann", user, "-", n))
 			return admitted == 5
-		}), "not 5 requests are admitted, then %v", last)
+		})
 	}
 	require.Regexp(p.t, `^([1-9]|[1-5][0-9]|6[01])$`, last.Header.Get("Retry-After")) // Flask-Limiter adds a second
 	if p.block > 0 {
@@ -215,90 +243,96 @@ func (p *program) exhaust(user string) (admitted int, last *http.Response) {
 // waits wants a denied request admitted after the wait that the server returned, by a second or third call, and a request
 // that can never be admitted denied at once, by one call.
 func (p *program) waits(s *server) {
-	require.True(p.t, tried(func(n int) bool {
+	until(p.t, "a denied request waits", func(n int) bool {
 		user := fmt.Sprint("cleo", n)
-		s.do("GO.THROTTLE", "user:"+user, 4, 5, 60, 5)
-		before := s.calls()
-		return p.get(time.Minute, "/wait", url.Values{"user": {user}}).StatusCode == http.StatusOK && s.calls() > before+1 && s.calls() <= before+3
-	}), "a denied request waits")
-	require.True(p.t, tried(func(n int) bool {
-		before := s.calls()
-		never := p.get(time.Minute, "/wait", url.Values{"user": {fmt.Sprint("dan", n)}, "units": {"6"}})
-		return never.StatusCode == http.StatusTooManyRequests && never.Header.Get("Retry-After") == "" && s.calls() == before+1
-	}), "a request that can never be admitted")
+		s.do("GO.THROTTLE", "user:"+user, "4", "5", "60", "5")
+		s.Advance(11 * time.Second) // one more, and there is a unit
+		response := p.get(time.Minute, "/wait", url.Values{"user": {user}})
+		calls, _ := s.calls(user)
+		return response.StatusCode == http.StatusOK && calls > 1 && calls <= 3
+	})
+	until(p.t, "a request that can never be admitted", func(n int) bool {
+		user := fmt.Sprint("dan", n)
+		never := p.get(time.Minute, "/wait", url.Values{"user": {user}, "units": {"6"}})
+		calls, _ := s.calls(user)
+		return never.StatusCode == http.StatusTooManyRequests && never.Header.Get("Retry-After") == "" && calls == 1
+	})
 }
 
 // crowd is how many clients send requests at once.
 const crowd = 4
 
-// survives wants answers of the policy in time, each client's one after the other. It returns how many requests it sent.
-func (p *program) survives(how string, each int) int {
+// survives wants answers of the policy in time, each client's one after the other.
+func (p *program) survives(how string, each int) {
 	var all sync.WaitGroup
 	for i := range crowd {
 		all.Go(func() {
 			for n := range each {
-				assert.Equal(p.t, p.away, p.ask(fmt.Sprint(how, i, n)).StatusCode, how)
+				assert.Equal(p.t, p.away, p.ask(fmt.Sprint("once ", how, i, n)).StatusCode, how)
 			}
 		})
 	}
 	all.Wait()
 	require.False(p.t, p.t.Failed())
-	return crowd * each
 }
 
-// refusals are states of a server that answers but cannot decide, and how they begin and end.
-var refusals = map[string]struct{ begin, end []any }{
-	"full":             {[]any{"CONFIG", "SET", "maxmemory", 1}, []any{"CONFIG", "SET", "maxmemory", 0}},
-	"a replica":        {[]any{"REPLICAOF", "127.0.0.1", 1}, []any{"REPLICAOF", "NO", "ONE"}},
-	"without replicas": {[]any{"CONFIG", "SET", "min-replicas-to-write", 1}, []any{"CONFIG", "SET", "min-replicas-to-write", 0}},
+// refusals are what a server replies that answers but cannot decide.
+var refusals = []string{
+	"OOM command not allowed when used memory > 'maxmemory'.",
+	"READONLY You can't write against a read only replica.",
+	"NOREPLICAS Not enough good replicas to write.",
+	"MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.",
+	"MISCONF Errors writing to the AOF file: No space left on device",
+	"ERR max number of clients reached",
 }
 
 // refused wants the policy of a server that is away also for a server that cannot decide.
 func (p *program) refused(s *server) {
-	for name, refusal := range refusals {
-		s.do(refusal.begin...)
-		require.Equal(p.t, p.away, p.ask("hal").StatusCode, name)
-		s.do(refusal.end...)
+	for i, refusal := range refusals {
+		s.Change(func(f *resp.Faults) { f.Writes = refusal })
+		require.Equal(p.t, p.away, p.ask(fmt.Sprint("hal", i)).StatusCode, refusal)
 	}
 	require.Equal(p.t, http.StatusBadRequest, p.get(patience, "/", nil).StatusCode, "no user")
-	// A program that keeps its connection gets decisions, one that connects again does not.
-	s.do("CONFIG", "SET", "maxclients", 1)
-	require.Contains(p.t, []int{p.away, http.StatusOK}, p.ask("hal").StatusCode, "no more clients")
 }
 
 // wrongType wants an error of the program, whatever the policy.
 func (p *program) wrongType(s *server) {
-	s.do("LPUSH", "user:eve", "x")
-	// On a slow machine the example's time limit can come first.
-	require.Eventually(p.t, func() bool { return p.ask("eve").StatusCode == http.StatusInternalServerError }, time.Minute, time.Millisecond)
+	s.do("RPUSH", "user:eve", "x")
+	until(p.t, "an error of the program", func(int) bool { return p.ask("eve").StatusCode == http.StatusInternalServerError })
 }
 
 // oddWords wants words of users to be words of one argument. Requests cannot give units back.
 func (p *program) oddWords(s *server) {
 	const odd = "é b\r\n&units=9+%"
-	require.Eventually(p.t, func() bool {
+	until(p.t, "a key with odd characters", func(int) bool {
 		p.ask(odd)
 		return s.do("EXISTS", "user:"+odd) == int64(1)
-	}, time.Minute, time.Millisecond, "a key with odd characters")
+	})
 	const most = "999999999999"
-	s.do("GO.THROTTLE", "user:gil", 4, 5, 60, 1000, "FORCE")
-	s.do("GO.THROTTLE", "user:"+most, 4, 5, 60, 1000, "FORCE")
+	s.do("GO.THROTTLE", "user:gil", "4", "5", "60", "1000", "FORCE")
+	s.do("GO.THROTTLE", "user:"+most, "4", "5", "60", "1000", "FORCE")
 	for _, query := range []url.Values{
 		{"user": {"gil"}, "units": {"-1000"}},
 		{"user": {"gil"}, "units": {"1", "FORCE"}},
 		{"user": {"gil", most}, "units": {"FORCE"}},
 	} {
-		denied := func(int) bool { return p.get(patience, "/", query).StatusCode != http.StatusOK }
-		require.True(p.t, tried(denied), "admitted: %v", query)
+		until(p.t, "denied", func(int) bool { return p.get(patience, "/", query).StatusCode != http.StatusOK })
 	}
 }
 
-// comesBack wants decisions of the server again.
+// comesBack wants decisions of the server again. A server that is nil is one whose calls aren't counted.
 func (p *program) comesBack(s *server, how string) {
-	require.Eventually(p.t, func() bool {
-		before := s.calls()
-		return p.ask("back"+how).StatusCode == http.StatusTooManyRequests && s.calls() > before
-	}, time.Minute, 10*time.Millisecond, "%s: no decisions of the server after it came back", how)
+	user, before, after := "back "+how, 0, 1
+	until(p.t, "decisions of the server after it came back: "+how, func(int) bool {
+		if s != nil {
+			before, _ = s.calls(user)
+		}
+		status := p.ask(user).StatusCode
+		if s != nil {
+			after, _ = s.calls(user)
+		}
+		return status == http.StatusTooManyRequests && after > before
+	})
 }
 
 // Without the module an example says what is missing, and exits if it has no framework.
@@ -306,26 +340,24 @@ func TestExamples_moduleMissing(t *testing.T) {
 	for _, e := range table {
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
-			addr := startServer(t, servers.Options{Bare: true}).Addr
+			addr := startServer(t, resp.Options{Bare: true}).Addr
 			if e.adapter { // an import ends no program: requests say it
 				p := e.start(t, addr)
-				require.Eventually(t, func() bool {
+				until(t, "which module is missing", func(int) bool {
 					p.ask("ann")
 					return strings.Contains(p.said(), "load the module gothrottle")
-				}, time.Minute, 20*time.Millisecond)
+				})
 				return
 			}
 			p := &program{example: e, t: t, addr: addr}
-			var said []byte
-			require.True(t, tried(func(int) bool {
+			until(t, "what is missing", func(int) bool {
 				p.port = servers.FreePort()
 				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // it goes on if there was no reply
 				defer cancel()
 				cmd := p.prepare(ctx)
-				said, _ = cmd.CombinedOutput()
-				status := cmd.ProcessState.ExitCode()
-				return strings.Contains(string(said), "GO.THROTTLE") && status > 0
-			}), "%s", said)
+				said, _ := cmd.CombinedOutput()
+				return strings.Contains(string(said), "GO.THROTTLE") && cmd.ProcessState.ExitCode() > 0
+			})
 		})
 	}
 }
@@ -337,7 +369,7 @@ func TestExamples_script(t *testing.T) {
 			t.Run(e.file, func(t *testing.T) {
 				t.Parallel()
 				e.env = "SCRIPT=1"
-				e.start(t, startServer(t, servers.Options{Bare: true}).Addr).decides()
+				e.start(t, startServer(t, resp.Options{Bare: true}).Addr).decides()
 			})
 		}
 	}

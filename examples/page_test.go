@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	servers "gothrottle/tests/server"
+	"gothrottle/commands/memory/resp"
 )
 
 var (
@@ -65,7 +65,7 @@ func TestReadme(t *testing.T) {
 		"python": {"../build/out/venv/bin/python", "../build/out/readme.py", ""},
 	} {
 		t.Run(language, func(t *testing.T) {
-			s := startServer(t, servers.Options{})
+			s := startServer(t, resp.Options{Now: stopped()})
 			lines := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(string(page))
 			require.NotNil(t, lines)
 			require.NoError(t, os.WriteFile(run.file, []byte(strings.Replace(lines[1], "127.0.0.1:6379", s.Addr, 1)+run.end), 0o600))

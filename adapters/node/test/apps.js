@@ -37,7 +37,7 @@ const apps = {
     class App {}
     Module({
       imports: [ThrottlerModule.forRoot({
-        throttlers: [{ limit: 5, ttl: 60_000 }], getTracker: (req) => req.query.user,
+        throttlers: [{ limit: 5, ttl: 60_000 }], getTracker: (req) => req.query.user, generateKey: (context, user) => user,
         storage: new GothrottleStorage({ client, prefix: 'app' }),
       })],
       controllers: [Hello], providers: [{ provide: APP_GUARD, useClass: ThrottlerGuard }],

@@ -1,4 +1,4 @@
-// What a framework asks of a store, without requests: TestAdapters runs this file on a real server.
+// What a framework asks of a store, without requests: TestAdapters runs this file on a server in memory.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -9,14 +9,15 @@ import { gothrottleStore } from 'gothrottle-adapters/fastify-rate-limit';
 import { GothrottleStorage } from 'gothrottle-adapters/nestjs-throttler';
 import { RateLimiterGothrottle } from 'gothrottle-adapters/rate-limiter-flexible';
 import { Cluster, Redis } from 'ioredis';
-import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible';
+import { RateLimiterMemory, RateLimiterUnion } from 'rate-limiter-flexible';
 import { createClient, createCluster } from 'redis';
 
 const server = new Redis(`redis://${process.env.ADDR}`, { maxRetriesPerRequest: 0 });
 const send = (...words) => server.call(...words);
+const timeout = 20_000; // machines may be slow
 const hour = 3_600_000;
 const expressStore = (options) => {
-  const store = new GothrottleStore({ send, prefix: 'test', ...options });
+  const store = new GothrottleStore({ send, prefix: 'test', timeout, ...options });
   store.init({ windowMs: hour });
   return store;
 };
@@ -37,17 +38,19 @@ test('express-rate-limit', async () => {
 test('without the module', async () => {
   const bare = new Redis(`redis://${process.env.BARE}`, { maxRetriesPerRequest: 0, enableOfflineQueue: false, socketTimeout: 2000 });
   await once(bare, 'ready');
+  const { mock: sent } = mock.method(bare, 'call');
+  const texts = () => sent.calls.filter(({ arguments: [name] }) => name === 'EVAL').length;
   const store = expressStore({ client: bare, send: undefined, script: true });
   assert.deepEqual((await Promise.all(Array.from({ length: 9 }, () => hits(store)))).sort(), [1, 2, 3, 4, 5, 6, 7, 8, 9]);
-  assert.match(await bare.info('commandstats'), /cmdstat_eval:calls=1,/);
+  assert.equal(texts(), 1);
   await store.resetKey('bob');
   assert.equal(await hits(store, 'get'), 0);
   const script = readFileSync(process.env.SCRIPT, 'utf8'); // the package has the same: it is known
-  const flexible = new RateLimiterGothrottle({ client: bare, script, keyPrefix: 'login', points: 1, duration: 60 });
+  const flexible = new RateLimiterGothrottle({ client: bare, timeout, script, keyPrefix: 'login', points: 1, duration: 60 });
   await flexible.consume('bob');
   await assert.rejects(flexible.consume('bob'), { remainingPoints: 0 });
   await assert.rejects(hits(expressStore({ client: bare, send: undefined })), /unknown command/);
-  assert.match(await bare.info('commandstats'), /cmdstat_eval:calls=1,/);
+  assert.equal(texts(), 1);
   assert.throws(() => expressStore({ client: bare, script: 'gothrottle.lua' }), /script is true/);
   bare.disconnect();
 });
@@ -169,7 +172,7 @@ test('faults of the program are errors, even if requests go on while the server 
 });
 
 test('a client may make strings of integers', async () => {
-  const strings = { send: async (...words) => (await send(...words)).map(String), prefix: 'strings' };
+  const strings = { send: async (...words) => (await send(...words)).map(String), prefix: 'strings', timeout };
   const storage = new GothrottleStorage(strings);
   assert.equal((await storage.increment('bob', hour, 1, hour, 'default')).isBlocked, false);
   assert.equal((await storage.increment('bob', hour, 1, hour, 'default')).isBlocked, true);
@@ -177,7 +180,7 @@ test('a client may make strings of integers', async () => {
 });
 
 test('@fastify/rate-limit', async () => {
-  const Store = gothrottleStore({ send, prefix: 'test' });
+  const Store = gothrottleStore({ send, timeout, prefix: 'test' });
   const root = new Store({});
   const ask = (store, verb) => new Promise((resolve, reject) => {
     store[verb]('bob', (err, reply) => (err ? reject(err) : resolve(reply)), hour, 5);
@@ -196,7 +199,7 @@ test('@fastify/rate-limit', async () => {
 });
 
 test('@nestjs/throttler', async () => {
-  const storage = new GothrottleStorage({ send, prefix: 'test' });
+  const storage = new GothrottleStorage({ send, timeout, prefix: 'test' });
   const hit = () => storage.increment('bob', hour, 2, 2 * hour, 'default');
   assert.deepEqual(await hit(), { totalHits: 1, timeToExpire: 1800, isBlocked: false, timeToBlockExpire: 0 });
   assert.equal((await hit()).totalHits, 2);
@@ -213,7 +216,7 @@ const verbs = {
 };
 
 async function life(Limiter, name) {
-  const limiter = new Limiter({ storeClient: server, send, points: 5, duration: 3600, keyPrefix: `test:${Limiter.name}` });
+  const limiter = new Limiter({ send, timeout, points: 5, duration: 3600, keyPrefix: 'test' });
   const replies = [];
   for (const [verb, ...args] of verbs[name]) {
     const tell = (how) => (res) => {
@@ -227,12 +230,12 @@ async function life(Limiter, name) {
 
 for (const name of Object.keys(verbs)) {
   test(`rate-limiter-flexible: ${name}`, async () => {
-    assert.deepEqual(await life(RateLimiterGothrottle, name), await life(RateLimiterRedis, name));
+    assert.deepEqual(await life(RateLimiterGothrottle, name), await life(RateLimiterMemory, name));
   });
 }
 
 test('rate-limiter-flexible: a block has an end of its own, and nothing is in use then', async () => {
-  const limiter = new RateLimiterGothrottle({ send, points: 5, duration: 3600, keyPrefix: 'again' });
+  const limiter = new RateLimiterGothrottle({ send, timeout, points: 5, duration: 3600, keyPrefix: 'again' });
   for (const seconds of [60, 600, 60]) {
     await limiter.block('bob', seconds);
     assert.equal(Math.ceil((await limiter.get('bob')).msBeforeNext / 10_000) * 10, seconds);
@@ -259,6 +262,7 @@ test('rate-limiter-flexible: the insurance also blocks', async () => {
 
 // A service that moves from a framework's own store to an adapter finds the keys of that store, of another type.
 test('the keys are not those of other stores', async () => {
-  const keys = await server.keys('*');
-  assert.deepEqual(keys.filter((key) => !key.startsWith('gothrottle:') && !key.startsWith('test:RateLimiterRedis:')), []);
+  const [, keys] = await server.scan(0);
+  assert.ok(keys.length > 0);
+  assert.deepEqual(keys.filter((key) => !key.startsWith('gothrottle:')), []);
 });

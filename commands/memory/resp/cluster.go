@@ -1,7 +1,9 @@
 package resp
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -139,7 +141,7 @@ func (c *Cluster) elsewhere(s *Server, keys []string, asking bool) error {
 	return memory.Error(fmt.Sprintf("MOVED %d %s", slot, owner.Addr))
 }
 
-// clusterCommand is CLUSTER SLOTS, SHARDS, INFO, MYID and KEYSLOT.
+// clusterCommand is CLUSTER SLOTS, SHARDS, NODES, INFO, MYID and KEYSLOT.
 func (c *conn) clusterCommand(args []string) any {
 	if c.cluster == nil {
 		return memory.Error("ERR This instance has cluster support disabled")
@@ -160,6 +162,20 @@ func (c *conn) clusterCommand(args []string) any {
 			}
 			return row
 		})
+	case "NODES":
+		lines := map[*Server]string{}
+		c.cluster.slots(func(from, to int64, nodes []*Server) any {
+			for _, s := range nodes {
+				master := id(nodes[0])
+				if s == nodes[0] {
+					master = "-"
+				}
+				lines[s] = cmp.Or(lines[s], fmt.Sprintf("%s %s@0 %s %s 0 0 1 connected", id(s), s.Addr, s.roleName(), master))
+			}
+			lines[nodes[0]] += fmt.Sprintf(" %d-%d", from, to)
+			return nil
+		})
+		return strings.Join(slices.Sorted(maps.Values(lines)), "\n") + "\n"
 	case "SHARDS":
 		return c.cluster.slots(func(from, to int64, nodes []*Server) any {
 			all := []any{}

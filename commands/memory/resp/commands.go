@@ -37,7 +37,7 @@ var greetings = map[string]func(c *conn, args []string) any{
 	"RESET":      (*conn).reset,
 	"ROLE":       (*conn).role,
 	"SCRIPT":     (*conn).scriptCommand,
-	"SELECT":     func(*conn, []string) any { return ok },
+	"SELECT":     (*conn).selects,
 	"SENTINEL":   (*conn).sentinel,
 	"SUBSCRIBE":  func(c *conn, args []string) any { return c.subscribe("subscribe", args) },
 }
@@ -119,6 +119,14 @@ func (c *conn) ping(args []string) any {
 	return memory.Status("PONG")
 }
 
+// selects is SELECT. There is one database.
+func (c *conn) selects(args []string) any {
+	if word(args, 0) != "0" {
+		return memory.Error("ERR DB index is out of range")
+	}
+	return ok
+}
+
 func (c *conn) reset([]string) any {
 	c.protocol, c.known, c.multi, c.queue, c.asking = 2, c.o.Password == "", false, nil, false
 	return memory.Status("RESET")
@@ -193,7 +201,7 @@ var oneCall = regexp.MustCompile(`^\s*return redis\.call\('([\w.]+)', KEYS\[1\],
 
 // learn returns the sha1 of a script, which the server then knows. The server is locked.
 func (s *Server) learn(text string) (sha string, known bool) {
-	if text != script.Text && !oneCall.MatchString(text) {
+	if strings.TrimSpace(text) != strings.TrimSpace(script.Text) && !oneCall.MatchString(text) { // $(cat FILE) has no last newline
 		return "", false
 	}
 	sha = fmt.Sprintf("%x", sha1.Sum([]byte(text)))
