@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples in other languages than Go, and the adapters, against a local server that is stopped and killed under them.
+# The examples in other languages than Go, the adapters, and clients, on servers in memory with faults.
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
 
@@ -44,6 +44,18 @@ cp -r --parents adapters/python/gothrottle_limits adapters/python/*.* script/got
 /usr/bin/python3 -m venv --system-site-packages $venv
 $venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel/adapters/python
 $venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl
+
+# Clients of Debian 13, which need no other packages.
+newer=build/out/newer
+if [ ! -d $newer ]; then
+  work=$(work_folder)
+  trap 'rm -rf "$work"' EXIT
+  own_apt "$work" "$(dpkg --print-architecture)" deb trixie
+  (cd "$work" && retry "${apt[@]}" download php-predis python3-redis ruby-redis ruby-redis-client)
+  for deb in "$work"/*.deb; do dpkg-deb -x "$deb" "$work/tree"; done
+  cp -r "$work"/tree/usr/share/rubygems-integration/all/gems/*/lib "$work/tree/usr/"
+  cp -r "$work/tree" $newer
+fi
 
 mkdir -p build/out/languages
 javac -d build/out/languages examples/java/Limit.java

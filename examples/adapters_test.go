@@ -2,10 +2,10 @@ package examples
 
 import (
 	"context"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,13 +44,17 @@ func deployments(t *testing.T) []string {
 	secure, bare := startServer(t, resp.Options{Now: now, TLS: true}), startServer(t, resp.Options{Now: now, Bare: true})
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	require.NoError(t, os.WriteFile(ca, secure.CA(), 0o600))
-	n, opened, addrs := resp.NewNetwork(resp.Options{Now: now, Debug: true}), atomic.Int64{}, make([]string, 5)
+	n, sockets, addrs := resp.NewNetwork(resp.Options{Now: now, Debug: true}), make([]net.Listener, 5), make([]string, 5)
 	t.Cleanup(n.Close)
 	for i := range addrs {
-		addrs[i] = listen(t, n, "127.0.0.1:0", &opened).Addr().String()
+		sockets[i] = listen(t)
+		addrs[i] = sockets[i].Addr().String()
 	}
 	n.NewCluster(addrs[:3]...)
 	n.NewSentinel("main", n.Add(addrs[3]), addrs[4])
+	for i, addr := range addrs {
+		go n.Server(addr).Serve(sockets[i])
+	}
 	return []string{"ADDR=" + plain.Addr, "BARE=" + bare.Addr, "TLS=" + secure.Addr, "CA=" + ca,
 		"CLUSTER=" + addrs[0], "SENTINEL=" + addrs[4], "SCRIPT=" + script}
 }

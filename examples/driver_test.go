@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,7 +27,6 @@ type server struct {
 	*resp.Server
 	t        *testing.T
 	listener net.Listener
-	opened   atomic.Int64 // connections so far
 	mu       sync.Mutex
 	ran      map[string]int // how often it has taken units, or tried to, by key
 }
@@ -45,10 +43,10 @@ func startServer(t *testing.T, o resp.Options) *server {
 			s.ran[r.Words[1]]++
 		}
 	}
-	n := resp.NewNetwork(o)
-	t.Cleanup(n.Close)
-	s.listener = listen(t, n, "127.0.0.1:0", &s.opened)
-	s.Server = n.Add(s.listener.Addr().String())
+	s.listener = listen(t)
+	s.Server = resp.NewNetwork(o).Add(s.listener.Addr().String())
+	t.Cleanup(s.Close)
+	go s.Serve(s.listener)
 	return s
 }
 
@@ -58,17 +56,14 @@ func stopped() func() time.Time {
 	return func() time.Time { return now }
 }
 
-// listen opens a socket for a server of a network, and counts its connections.
-func listen(t *testing.T, n *resp.Network, addr string, opened *atomic.Int64) net.Listener {
-	l, err := net.Listen("tcp", addr)
-	require.NoError(t, err)
+// listen opens a socket at an address, or at a port that no client of any server has.
+func listen(t *testing.T, addr ...string) (l net.Listener) {
+	until(t, "a free port", func(int) bool {
+		var err error
+		l, err = net.Listen("tcp", append(addr, "127.0.0.1:"+servers.FreePort())[0])
+		return err == nil
+	})
 	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
-			opened.Add(1)
-			go n.Server(l.Addr().String()).ServeConn(c)
-		}
-	}()
 	return l
 }
 
@@ -83,7 +78,8 @@ func (s *server) kill() {
 
 func (s *server) restart() {
 	s.silence(false)
-	s.listener = listen(s.t, s.Network, s.Addr, &s.opened)
+	s.listener = listen(s.t, s.Addr)
+	go s.Serve(s.listener)
 }
 
 func (s *server) do(words ...string) any {
@@ -94,6 +90,9 @@ func (s *server) do(words ...string) any {
 
 // calls returns how many calls have run whose keys contain this, and the most of one key.
 func (s *server) calls(part string) (sum, most int) {
+	if s == nil {
+		return 0, 0
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for key, n := range s.ran {
@@ -135,7 +134,7 @@ func (p *program) prepare(ctx context.Context) *exec.Cmd {
 	return cmd
 }
 
-// start starts the example and waits until it listens. The end of the test ends it.
+// start starts the example and waits until it answers. The end of the test ends it.
 func (e example) start(t *testing.T, addr string) *program {
 	t.Helper()
 	p := &program{example: e, t: t, addr: addr, port: servers.FreePort(), log: filepath.Join(t.TempDir(), "log")}
@@ -151,25 +150,18 @@ func (e example) start(t *testing.T, addr string) *program {
 			t.Log(p.said())
 		}
 	})
-	until(t, "the example listens", func(int) bool {
-		conn, err := net.Dial("tcp", "127.0.0.1:"+p.port)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
+	until(t, "the example answers", func(int) bool { // no user: without the server
+		response, err := http.Get("http://127.0.0.1:" + p.port)
+		return err == nil && response.Body.Close() == nil
 	})
 	return p
 }
 
-func (p *program) said() string {
-	text, err := os.ReadFile(p.log)
-	require.NoError(p.t, err)
-	return string(text)
-}
+func (p *program) said() string { return read(p.t, p.log) }
 
 // ask sends a request of a user.
 func (p *program) ask(user string) *http.Response {
-	return p.get(patience, "/", url.Values{"user": {user}})
+	return p.get(time.Minute, "/", url.Values{"user": {user}})
 }
 
 func (p *program) get(limit time.Duration, path string, query url.Values) *http.Response {

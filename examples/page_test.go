@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands/memory/resp"
+	servers "gothrottle/tests/server"
 )
 
 var (
@@ -19,22 +20,29 @@ var (
 	indent    = regexp.MustCompile(`(?m)^\s+`)
 )
 
+// inMemory is the section whose blocks run as they are.
+const inMemory = "Test against a server in memory\n"
+
+func read(t *testing.T, file string) string {
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // Each code block of docs/clients.md is in a program that its section links to, and a test runs that program. The page links
 // to each program with a row in the table, each link leads to a file, and its versions are those that Node's programs pin.
 func TestClientsPage(t *testing.T) {
-	read := func(file string) string {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		return string(text)
-	}
-	page, blocks, linked := read("../docs/clients.md"), 0, map[string]bool{}
+	page, blocks, linked := read(t, "../docs/clients.md"), 0, map[string]bool{}
 	require.Equal(t, strings.Count(page, "\n```"), 2*len(pageBlock.FindAllString(page, -1)), "a block without a language")
 	require.NotRegexp(t, `(?m)^    `, pageBlock.ReplaceAllString(page, ""), "a block without fences")
 	for _, section := range strings.Split(page, "\n## ") {
+		if strings.HasPrefix(section, inMemory) {
+			continue
+		}
 		programs := ""
 		for _, link := range pageLink.FindAllStringSubmatch(section, -1) {
 			linked[link[1]] = true
-			if text := indent.ReplaceAllString(read(link[1]), ""); tested(link[1]) {
+			if text := indent.ReplaceAllString(read(t, link[1]), ""); tested(link[1]) {
 				programs += text
 			}
 		}
@@ -51,30 +59,51 @@ func TestClientsPage(t *testing.T) {
 		said := regexp.MustCompile(`\| ` + client + ` ([0-9.]+) `).FindStringSubmatch(page)
 		require.NotNil(t, said, client)
 		for _, file := range []string{"node/package.json", "../adapters/node/test/package.json"} {
-			require.Contains(t, read(file), `"`+name+`": "`+said[1]+`"`)
+			require.Contains(t, read(t, file), `"`+name+`": "`+said[1]+`"`)
 		}
 	}
 }
 
-// The lines of README.md for Node and Python run as they are: the first call is admitted, and one after 15 more is denied.
+// languages are those of lines that run as they are on a page, in the repository's root.
+var languages = map[string]struct{ program, file, end string }{
+	"js":     {"build/out/node/node_modules/.bin/node", "build/out/node/page.mjs", "process.exit();\n"},
+	"python": {"build/out/venv/bin/python", "build/out/page.py", ""},
+}
+
+// runPage runs the lines of a language in a text, and returns what they print.
+func runPage(t *testing.T, text, language, addr string) string {
+	lines, l := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindStringSubmatch(text), languages[language]
+	require.NotNil(t, lines)
+	require.NoError(t, os.WriteFile("../"+l.file, []byte(strings.Replace(lines[1], "127.0.0.1:6379", addr, 1)+l.end), 0o600))
+	cmd := exec.Command(l.program, l.file)
+	cmd.Dir = ".."
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return string(said)
+}
+
+// The lines of README.md for Node and Python run: the first call is admitted, and one after 15 more is denied.
 func TestReadme(t *testing.T) {
-	page, err := os.ReadFile("../README.md")
-	require.NoError(t, err)
-	for language, run := range map[string]struct{ program, file, end string }{
-		"js":     {"../build/out/node/node_modules/.bin/node", "../build/out/node/readme.mjs", "process.exit();\n"},
-		"python": {"../build/out/venv/bin/python", "../build/out/readme.py", ""},
-	} {
+	for language := range languages {
 		t.Run(language, func(t *testing.T) {
 			s := startServer(t, resp.Options{Now: stopped()})
-			lines := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(string(page))
-			require.NotNil(t, lines)
-			require.NoError(t, os.WriteFile(run.file, []byte(strings.Replace(lines[1], "127.0.0.1:6379", s.Addr, 1)+run.end), 0o600))
 			for _, want := range []string{"200, 15 left", "429, try again in "} {
-				said, err := exec.Command(run.program, run.file).CombinedOutput()
-				require.NoError(t, err, "%s", said)
-				require.Contains(t, string(said), want)
+				require.Contains(t, runPage(t, read(t, "../README.md"), language, s.Addr), want)
 				s.do("GO.THROTTLE", "user:42", "15", "30", "1m", "15")
 			}
+		})
+	}
+}
+
+// The lines of docs/clients.md that start a server in memory run.
+func TestClientsPage_memory(t *testing.T) {
+	servers.Needed(t, "test-languages")
+	_, section, _ := strings.Cut(read(t, "../docs/clients.md"), inMemory)
+	for language := range languages {
+		t.Run(language, func(t *testing.T) {
+			said := runPage(t, section, language, "")
+			require.Equal(t, "0 1 0 -1 3600 0 1 0 -1 3600", strings.Join(number.FindAllString(said, -1), " "))
+			require.Contains(t, said, "no decision")
 		})
 	}
 }
