@@ -44,6 +44,7 @@ type example struct {
 	built   string   // the last word of the command line, if that is not the file itself
 	away    int      // the policy: open or closed
 	adapter bool     // a store of a framework: the framework names the key, sets the headers, and does not wait
+	calls   int      // at most, for a request whose connection is cut; 1 if 0: Flask-Limiter asks a server again that is back
 	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is away it decides by itself
 	sharing int      // 1 if all requests share a connection
@@ -61,7 +62,7 @@ var table = []example{
 	{file: "ruby/redis_rb.rb", runner: []string{"ruby"}, away: open},
 	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
 	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
-	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, insured: true, says: "storage unreachable"},
+	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, calls: 2, insured: true, says: "storage unreachable"},
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
 	onNode("express_tutorial.js", example{away: open, adapter: true}),
@@ -122,7 +123,7 @@ func TestExamples_silent(t *testing.T) {
 			s.CutAfter(1)
 			require.Equal(t, p.away, p.ask("once cut").StatusCode)
 			calls, _ := s.calls("once cut")
-			require.Equal(t, 1, calls, "calls of the request whose connection was cut")
+			require.Contains(t, []int{1, p.calls}, calls, "calls of the request whose connection was cut")
 			p.comesBack(s, "cut")
 			s.HalfOpen()
 			p.comesBack(s, "silent")
@@ -142,8 +143,7 @@ func TestExamples_silent(t *testing.T) {
 	}
 }
 
-// A process that is stopped still has connections accepted and calls kept for it, and one that has no room for more connections
-// closes them.
+// A server is really stopped and killed, and closes connections that it has no room for.
 func TestExamples_process(t *testing.T) {
 	for _, e := range table {
 		if e.file != "python/redis_py.py" && e.file != "node/node_redis.js" {
@@ -153,21 +153,11 @@ func TestExamples_process(t *testing.T) {
 			t.Parallel()
 			servers.Needed(t, "test-languages")
 			s := servers.New(t, servers.Options{})
-			do := func(words ...any) any {
-				reply, err := s.Do(words...)
-				require.NoError(t, err)
-				return reply
-			}
 			p := e.start(t, s.Addr)
-			p.comesBack(nil, "begin")
 			p.outage(nil, "stopped", func() { require.NoError(t, s.Pause()) }, func() { require.NoError(t, s.Resume()) })
-			kept := do("KEYS", "*once*").([]any)
-			require.NotEmpty(t, kept)
-			for _, key := range kept {
-				require.GreaterOrEqual(t, do("GO.THROTTLE_RO", key, 4, 5, 60, 0).([]any)[2], int64(4), "a call was sent again")
-			}
 			p.outage(nil, "killed", s.Kill, func() { require.NoError(t, s.Restart()) })
-			do("CONFIG", "SET", "maxclients", 1) // one that connects again gets no decision
+			_, err := s.Do("CONFIG", "SET", "maxclients", 1) // one that connects again gets no decision
+			require.NoError(t, err)
 			require.Contains(t, []int{p.away, http.StatusOK}, p.ask("hal").StatusCode, "no more clients")
 		})
 	}
