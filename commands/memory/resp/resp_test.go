@@ -301,6 +301,7 @@ func TestCluster(t *testing.T) {
 		require.Equal(t, to, c.Owner("moves"))
 		err := rdb.Do(ctx, "GO.ALL", "a", "QUOTA", 5, "1h", "KEY", "b", "QUOTA", 5, "1h").Err()
 		require.ErrorContains(t, err, "CROSSSLOT")
+		require.Regexp(t, `10\.0\.0\.4:6379@0 slave \w+ 0 0 1 connected\n`, must(rdb.ClusterNodes(ctx).Result()))
 		key := keyOf(c, c.Masters()[0])
 		for range 5 {
 			must(take(ctx, rdb, key))
@@ -352,7 +353,7 @@ func TestNetwork_unknownCommands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
 		rdb := client(t, s, redis.Options{Protocol: 2})
-		for _, words := range [][]any{{"GET", "k"}, {"EVAL", "return 1", 0}, {"CLUSTER", "SLOTS"}, {"SENTINEL", "MASTERS"}, {"EXEC"}} {
+		for _, words := range [][]any{{"GET", "k"}, {"SELECT", 1}, {"EVAL", "return 1", 0}, {"CLUSTER", "SLOTS"}, {"SENTINEL", "MASTERS"}, {"EXEC"}} {
 			var reply redis.Error
 			require.True(t, errors.As(rdb.Do(ctx, words...).Err(), &reply), words)
 		}
