@@ -2,8 +2,6 @@ package examples
 
 import (
 	"context"
-	"crypto/tls"
-	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -12,10 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-
-	"gothrottle/script"
 )
 
 // client is a library. Its program begins, connects in one of the ways, and makes four calls: a command, one of the script by
@@ -186,36 +181,5 @@ func TestClients(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// So does go-redis.
-func TestClients_goRedis(t *testing.T) {
-	env := map[string]string{}
-	for _, word := range deployments(t) {
-		name, value, _ := strings.Cut(word, "=")
-		env[name] = value
-	}
-	for way, o := range map[string]redis.UniversalOptions{
-		"defaults": {Addrs: []string{env["ADDR"]}},
-		"RESP2":    {Addrs: []string{env["ADDR"]}, Protocol: 2},
-		"TLS":      {Addrs: []string{env["TLS"]}, TLSConfig: &tls.Config{InsecureSkipVerify: true}},
-		"cluster":  {Addrs: []string{env["CLUSTER"]}, IsClusterMode: true},
-		"Sentinel": {Addrs: []string{env["SENTINEL"]}, MasterName: "main"},
-	} {
-		t.Run(way, func(t *testing.T) {
-			rdb, ctx, key := redis.NewUniversalClient(&o), t.Context(), []string{way}
-			defer rdb.Close()
-			gothrottle := redis.NewScript(script.Text)
-			require.NoError(t, gothrottle.Load(ctx, rdb).Err())
-			said := fmt.Sprint(rdb.Do(ctx, "GO.THROTTLE", way, 4, 5, 60).Val(), gothrottle.EvalSha(ctx, rdb, key, "GO.THROTTLE", 4, 5, 60).Val())
-			both, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
-				p.Do(ctx, "GO.THROTTLE", way, 4, 5, 60)
-				return gothrottle.EvalSha(ctx, p, key, "GO.THROTTLE", 4, 5, 60).Err()
-			})
-			require.NoError(t, err)
-			said += fmt.Sprint(both[0].(*redis.Cmd).Val(), both[1].(*redis.Cmd).Val())
-			require.Equal(t, replies, strings.Join(number.FindAllString(said, -1), " "))
-		})
 	}
 }
