@@ -24,6 +24,7 @@ type world struct {
 	Steps   []step
 	Faults  []fault
 	Rest    time.Duration // from the last call to Close
+	CloseAt time.Duration // when the clients are closed while they are used; 0: never
 
 	// Known faults need these: LongCuts, closed connections may cost seconds; HeldUp, limiters may wait for each other on
 	// connections that are silent; LooseLeases, lost leases may have tokens; Hopeless, so many limiters have a time limit in
@@ -55,6 +56,7 @@ type step struct {
 	Deadline time.Duration // of the caller's context, after At; 0: none; below 0: it has ended before the call
 	Cancel   time.Duration // when the caller's context is cancelled, after At; 0: never
 	Hold     time.Duration // how long a lease is held
+	Other    bool          // by twice the limit, of With
 }
 
 // fault is a fault of a server, from an instant on.
@@ -123,9 +125,29 @@ func generate(seed uint64, known string) *world {
 	if !slices.ContainsFunc(w.Faults, func(f fault) bool { return f.Name == "move" }) { // which a copy that lags doesn't know of
 		w.Lag = pick(r, 0, 0, time.Millisecond, 30*time.Millisecond, 300*time.Millisecond, 3*time.Second)
 	}
+	if known == "" {
+		w.vary(rand.New(rand.NewPCG(seed, 2)), length)
+	}
 	slices.SortFunc(w.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
 	slices.SortFunc(w.Faults, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return w
+}
+
+// vary adds what worlds with a known fault don't need: other limits of a name, leases that outlive their ttl, and a Close while
+// calls are under way.
+func (w *world) vary(r *rand.Rand, length time.Duration) {
+	others := r.IntN(3) == 0
+	for i := range w.Steps {
+		s := &w.Steps[i]
+		if l := &w.Limits[s.Limit]; l.Kind == "slots" && r.IntN(2) == 0 {
+			s.Hold = micros(r, min(3*l.Period, 20*time.Second))
+		} else if slices.Contains([]string{"rate", "window", "quota"}, l.Kind) {
+			s.Other = others && r.IntN(4) == 0
+		}
+	}
+	if r.IntN(8) == 0 {
+		w.CloseAt = micros(r, length)
+	}
 }
 
 // micros returns a random instant before the end. Few instants are the same.

@@ -26,6 +26,13 @@ var properties = map[string]func(*run) string{
 	"charged once":                                 (*run).chargedOnce,
 	"a failover loses the lag, and nothing else":   (*run).losesTheLag,
 	"a lost lease is lost":                         each((*run).leases),
+	"a lease is held until it is lost":             each((*run).held),
+	"a result is of its call":                      each((*run).results),
+	"a result is what the server replied":          each((*run).replies),
+	"a call has its whole time limit":              each((*run).whole),
+	"a Wait ends when its slot comes":              each((*run).waits),
+	"a fault of one master costs no others' calls": each((*run).others),
+	"nobody is served after Close":                 each((*run).closes),
 	"nothing is left after Close":                  (*run).leavesNothing,
 }
 
@@ -73,6 +80,7 @@ func (r *run) contexts(o *outcome) string {
 	ended := errors.Is(o.Err, context.DeadlineExceeded) && !errors.Is(o.Err, throttle.ErrUnavailable) || errors.Is(o.Err, context.Canceled)
 	var denied *throttle.DeniedError
 	switch end := cmp.Or(o.Deadline, o.Cancel); {
+	case errors.Is(o.Err, throttle.ErrClosed):
 	case o.Deadline < 0 && !ended && !errors.As(o.Err, &denied):
 		return "its context had ended"
 	case ended && (end == 0 || o.Ended-o.Began < end):
@@ -111,7 +119,7 @@ func (r *run) decides() string {
 	ends, first := map[time.Duration]bool{}, (*outcome)(nil)
 	for _, o := range r.outcomes {
 		hopeless := o.Limit < r.Hopeless || o.both(r.world) && o.With < r.Hopeless
-		if !hopeless && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
+		if !hopeless && !errors.Is(o.Err, throttle.ErrClosed) && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
 			ends[o.Ended], first = true, cmp.Or(first, o)
 		}
 	}
@@ -181,14 +189,24 @@ func (r *run) fresh(o *outcome) string {
 	return "its unit was charged before"
 }
 
-// denials: a denial that a process repeats is one of the server's, whose wait isn't over.
+// denials: a denial that a process repeats is one of the server's for the same limit and quantity, whose wait isn't over. The
+// process gave no units back since.
 func (r *run) denials(o *outcome) string {
 	if len(o.Parts) == 0 || o.Parts[0].Source != throttle.FromDenials {
 		return ""
 	}
+	refunded := time.Duration(-1) // a second before the world
+	for _, other := range r.outcomes {
+		if other.Verb == "Refund" && other.Client == o.Client && r.keyOf(other, 0) == r.keyOf(o, 0) && other.Ended < o.Began && other.decided() {
+			refunded = max(refunded, other.Ended)
+		}
+	}
 	for _, one := range r.runs {
 		numbers, _ := one.Reply.([]any)
-		if at := one.At.Sub(r.epoch); at > o.Ended || len(numbers) < 5 || len(one.Words) < 2 || one.Words[1] != r.keyOf(o, 0) {
+		c, known := exact.Policies{}.Parse(one.Words)
+		if at := one.At.Sub(r.epoch); !known || at > o.Ended || at+r.Limits[o.Limit].Timeout < refunded || len(numbers) < 5 || one.Words[1] != r.keyOf(o, 0) {
+			continue
+		} else if clause := c.Clauses[0]; clause.Quantity != o.N && !(clause.UpTo && o.N == 1) || numbers[1] != o.Parts[0].Limit {
 			continue
 		} else if wait, _ := numbers[3].(int64); at+time.Duration(wait)*time.Millisecond >= o.Ended+o.Parts[0].RetryAfter {
 			return ""

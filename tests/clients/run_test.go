@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -26,6 +25,7 @@ type outcome struct {
 	Err          error
 	lease        *throttle.Lease
 	lost         time.Duration // when its lease was lost; 0: never
+	released     time.Duration // when its lease was closed
 	token        int64         // of its lease after that
 	tokenErr     error
 }
@@ -67,6 +67,14 @@ func (w *world) happen() *run {
 	time.Sleep(time.Second)
 	r.epoch = time.Now()
 	var all sync.WaitGroup
+	for _, one := range limiters {
+		if w.CloseAt > 0 {
+			all.Go(func() {
+				time.Sleep(w.CloseAt)
+				_ = one[len(one)-1].(*throttle.Client).Close()
+			})
+		}
+	}
 	for _, f := range w.Faults {
 		all.Go(func() {
 			time.Sleep(f.At)
@@ -285,117 +293,4 @@ func (l *limit) declare(c *throttle.Client, i int) any {
 		rate = rate.Lockout(l.Lockout)
 	}
 	return c.Rate(name, rate, o...)
-}
-
-// verbs are those of Rate, Window and Quota.
-type verbs interface {
-	throttle.Allower
-	AllowN(context.Context, string, int64) (throttle.Result, error)
-	AllowAtMost(context.Context, string, int64) (throttle.Result, error)
-	Peek(context.Context, string) (throttle.Result, error)
-	Refund(context.Context, string, int64) (throttle.Result, error)
-	Settle(context.Context, string, int64) (throttle.Result, error)
-	Raise(context.Context, string, int64) (throttle.Result, error)
-	Part(string, int64) throttle.Part
-}
-
-// call makes one call.
-func (r *run) call(o *outcome, limiters []any) {
-	ctx, cancel := context.Background(), func() {}
-	if o.Deadline != 0 {
-		ctx, cancel = context.WithDeadline(ctx, time.Now().Add(o.Deadline))
-	} else if o.Cancel != 0 {
-		ctx, cancel = context.WithCancel(ctx)
-		time.AfterFunc(o.Cancel, cancel)
-	}
-	defer cancel()
-	o.Began = time.Since(r.epoch)
-	key := o.keyName()
-	if slots, is := limiters[o.Limit].(throttle.Slots); is {
-		r.slot(ctx, o, slots, key)
-		return
-	}
-	one := func(p throttle.Result, err error) { o.Parts, o.Err = []throttle.Result{p}, err }
-	l := limiters[o.Limit].(verbs)
-	switch o.Verb {
-	case "Allow":
-		one(l.Allow(ctx, key))
-	case "AllowN":
-		one(l.AllowN(ctx, key, o.N))
-	case "AllowAtMost":
-		one(l.AllowAtMost(ctx, key, o.N))
-	case "Peek":
-		one(l.Peek(ctx, key))
-	case "Refund":
-		one(l.Refund(ctx, key, o.N))
-	case "Settle":
-		one(l.Settle(ctx, key, o.N))
-	case "Raise":
-		one(l.Raise(ctx, key, o.N))
-	case "Reserve":
-		res, err := l.(throttle.Rate).Reserve(ctx, key, o.N, 100*time.Millisecond)
-		one(res.Result, err)
-	case "Wait":
-		one(throttle.Result{}, l.(throttle.Rate).WaitN(ctx, key, o.N))
-	default:
-		r.all(ctx, o, limiters, key)
-	}
-	o.Ended = time.Since(r.epoch)
-}
-
-// all is All and SettleAll, of one or two limiters.
-func (r *run) all(ctx context.Context, o *outcome, limiters []any, key string) {
-	c := limiters[len(limiters)-1].(*throttle.Client)
-	parts := []throttle.Part{limiters[o.Limit].(verbs).Part(key, o.N)}
-	if o.both(r.world) {
-		parts = append(parts, limiters[o.With].(verbs).Part(key, o.N))
-	}
-	decide := c.All
-	if o.Verb == "SettleAll" {
-		decide = c.SettleAll
-	}
-	result, err := decide(ctx, parts...)
-	o.Parts, o.Err = slices.Clone(result.Each), err
-}
-
-// both reports whether the call has the other limiter as a part.
-func (s *step) both(w *world) bool {
-	if s.With >= len(w.Limits) || s.With == s.Limit || s.Verb != "All" && s.Verb != "SettleAll" {
-		return false
-	}
-	l := &w.Limits[s.With]
-	return l.Kind != "slots" && l.Lockout == 0
-}
-
-// keyName has a hash tag, so that calls of several limiters go to one slot.
-func (s *step) keyName() string { return fmt.Sprint("{", s.Key, "}") }
-
-// slot is a call of Slots. A lease is held for some time, and lost in between or closed.
-func (r *run) slot(ctx context.Context, o *outcome, l throttle.Slots, key string) {
-	var h throttle.Holding
-	holder := fmt.Sprint("holder of ", o.At)
-	switch o.Verb {
-	case "Lease":
-		o.lease, o.Err = l.Lease(ctx, key)
-	case "Acquire":
-		o.lease, o.Err = l.Acquire(ctx, key)
-	case "Hold":
-		h, o.Err = l.Hold(ctx, key, holder)
-	case "PeekSlot":
-		h, o.Err = l.Peek(ctx, key, holder)
-	}
-	o.Ended = time.Since(r.epoch)
-	if o.lease == nil {
-		o.Parts = []throttle.Result{h.Result}
-		return
-	}
-	o.Parts = []throttle.Result{o.lease.Result}
-	select {
-	case <-time.After(o.Hold):
-	case <-o.lease.Context().Done():
-		o.lost = time.Since(r.epoch)
-		time.Sleep(r.Limits[o.Limit].Period / 7)
-		o.token, o.tokenErr = o.lease.Token(context.Background())
-	}
-	_ = o.lease.Close()
 }

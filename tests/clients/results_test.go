@@ -1,0 +1,203 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"gothrottle/commands/memory/resp"
+	"gothrottle/throttle"
+)
+
+// results: a result has the limit of the call, and its source, cause, units and times fit together.
+func (r *run) results(o *outcome) string {
+	var denied *throttle.DeniedError
+	if errors.As(o.Err, &denied) && o.Verb == "Lease" {
+		return r.Limits[o.Limit].wrong(o, false, &denied.Result)
+	}
+	if o.Err != nil {
+		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed
+		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) {
+			return "it has a fallback"
+		}
+		return ""
+	}
+	for i := range o.Parts {
+		l := &r.Limits[[]int{o.Limit, o.With}[i]]
+		if wrong := l.wrong(o, i == 0 && o.Other, &o.Parts[i]); wrong != "" {
+			return wrong
+		}
+	}
+	return ""
+}
+
+// wrong returns what is wrong with a result. other is whether it is of the other limit.
+func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
+	n, all := o.N, o.Verb == "All" || o.Verb == "SettleAll"
+	switch {
+	case o.Verb == "Wait": // it returns none
+		return ""
+	case l.Kind == "slots":
+		n = 1
+	}
+	if limit := l.units(other); p.Limit != limit {
+		return fmt.Sprintf("its limit is %d", limit)
+	}
+	asks := l.Kind != "unlimited" && l.Kind != "suspended"
+	denied, partly := !p.Allowed && p.Granted == 0, p.Granted >= 0 && p.Granted <= n
+	switch {
+	case (p.Cause != nil) != (p.Source == throttle.FailedOpen || p.Source == throttle.FailedClosed):
+		return "its source has another cause"
+	case p.Source == throttle.FailedOpen && (!l.Open || all || !p.Allowed || p.Granted != n):
+		return "it failed open"
+	case p.Source == throttle.FailedClosed && (!l.Closed || all || !denied || p.RetryAfter != time.Second):
+		return "it failed closed"
+	case p.Source == throttle.FromBudget && (l.Budget == 0 || n != 1), p.Source == throttle.FromDenials && !l.Denies,
+		p.Source == throttle.FromLimit && asks && !all, p.Source == "":
+		return "it has another source"
+	}
+	switch o.Verb {
+	case "Allow", "AllowN", "Lease", "Acquire", "Hold", "Reserve":
+		if !denied && (!p.Allowed || p.Granted != n || p.RetryAfter != 0) || denied && p.RetryAfter <= 0 && p.RetryAfter != throttle.Never {
+			return "all units or none are granted"
+		}
+	case "AllowAtMost", "Raise":
+		if !partly || o.Verb == "AllowAtMost" && p.Allowed != (p.Granted > 0) {
+			return "a part of the units is granted"
+		}
+	case "Peek", "PeekSlot":
+		if p.Granted != 0 && asks {
+			return "a look takes nothing"
+		} else if o.Verb == "Peek" && p.Allowed && p.Remaining == 0 {
+			return "nothing is left"
+		}
+	case "Refund":
+		if asks && (p.Granted > 0 || p.Granted < -n) {
+			return "at most those units are given back"
+		}
+	}
+	return ""
+}
+
+// units are those of the limit, or of its other limit.
+func (l *limit) units(other bool) int64 {
+	switch {
+	case l.Kind == "unlimited":
+		return math.MaxInt64
+	case l.Kind == "suspended":
+		return 0
+	case other:
+		return 2 * l.Units
+	}
+	return l.Units
+}
+
+// held: a lease is lost only in a fault, in time, and if its slot is new: then its holder had lost it.
+func (r *run) held(o *outcome) string {
+	if o.lease == nil || o.lease.Result.Source != throttle.FromServer {
+		return ""
+	}
+	if o.lost > 0 && len(r.Faults) == 0 && r.CloseAt == 0 {
+		return fmt.Sprintf("it was lost at +%s", o.lost)
+	}
+	l, taken, last := &r.Limits[o.Limit], false, time.Duration(0)
+	for _, one := range r.runs {
+		numbers, _ := one.Reply.([]any)
+		if one.Words[0] != "GO.LEASE" || !slices.Contains(one.Words, o.lease.Holder) || len(numbers) < 6 || numbers[0] != int64(0) {
+			continue
+		}
+		at, end := one.At.Sub(r.epoch), o.released
+		if last = at; o.lost > 0 {
+			end = o.lost
+		}
+		if again := taken && numbers[5] == int64(0); again && at > o.Ended && end > at+l.Timeout {
+			return fmt.Sprintf("it had lost its slot at +%s", at)
+		}
+		taken = true
+	}
+	if o.lost > last+l.Period {
+		return fmt.Sprintf("it was lost at +%s, and renewed at +%s", o.lost, last)
+	}
+	return ""
+}
+
+// waits: a call of Wait that has its slot ends when the slot comes, or with the reply that says so.
+func (r *run) waits(o *outcome) string {
+	if o.Verb != "Wait" || o.Err != nil || r.Limits[o.Limit].Kind != "rate" || r.Limits[o.Limit].Open && len(r.Faults) > 0 {
+		return ""
+	}
+	for _, one := range r.runs {
+		numbers, _ := one.Reply.([]any)
+		at := one.At.Sub(r.epoch)
+		if at < o.Began || at > o.Ended || len(numbers) < 6 || one.Words[1] != r.keyOf(o, 0) || !slices.Contains(one.Words, "RESERVE") {
+			continue
+		}
+		comes := at + time.Duration(numbers[5].(int64))*time.Millisecond
+		if numbers[0] == int64(0) && comes <= o.Ended && (o.Ended <= comes+r.Far || len(r.Faults) > 0) {
+			return ""
+		}
+	}
+	return "no slot comes then"
+}
+
+// closes: a call that begins after Close ends at once, and no call before says that the client is closed.
+func (r *run) closes(o *outcome) string {
+	closed, from := errors.Is(o.Err, throttle.ErrClosed), r.CloseAt
+	switch {
+	case closed && (from == 0 || o.Ended < from):
+		return "the client isn't closed"
+	case from > 0 && o.Began > from && (!closed || o.Ended > o.Began):
+		return "the client is closed"
+	}
+	return ""
+}
+
+// others: while one master of a cluster has a fault, calls for keys of the others are decided.
+func (r *run) others(o *outcome) string {
+	mine := resp.Slot(o.keyName()) * 3 / resp.Slots
+	ours := func(f fault) bool { return f.Name == "failover" || f.Name == "move" || f.Node == mine }
+	if r.Kind != "cluster" || slices.ContainsFunc(r.Faults, ours) || o.Deadline != 0 || o.Cancel != 0 || o.decided() || errors.Is(o.Err, throttle.ErrClosed) {
+		return ""
+	}
+	return "its master has no fault"
+}
+
+// whole: a call that ends because it got no reply has had at least 7/8 of its time limit: calls share timers.
+func (r *run) whole(o *outcome) string {
+	err, limit := o.Err, r.Limits[o.Limit].Timeout
+	if len(o.Parts) > 0 && err == nil {
+		err = o.Parts[0].Cause
+	}
+	if o.Deadline == 0 && o.Cancel == 0 && !strings.HasSuffix(o.Verb, "All") && errors.Is(err, context.DeadlineExceeded) && o.Ended-o.Began < limit-limit/8 {
+		return fmt.Sprintf("its limit is %s: %v", limit, err)
+	}
+	return ""
+}
+
+// replies: the numbers of a result are those of a reply to its caller, or to all that were merged with it.
+func (r *run) replies(o *outcome) string {
+	if len(o.Parts) != 1 || o.Parts[0].Source != throttle.FromServer || o.Err != nil || o.Verb == "All" || o.Verb == "SettleAll" {
+		return ""
+	}
+	p := o.Parts[0]
+	for _, one := range r.runs {
+		numbers, _ := one.Reply.([]any)
+		at := one.At.Sub(r.epoch)
+		if at < o.Began || at > o.Ended || len(numbers) < 5 || one.Words[1] != r.keyOf(o, 0) {
+			continue
+		}
+		ms := func(i int) time.Duration { return time.Duration(numbers[i].(int64)) * time.Millisecond }
+		left, wait := numbers[2].(int64), ms(3)
+		if left != p.Remaining && (o.Verb != "PeekSlot" || left+1 != p.Remaining) || ms(4) != p.ResetAfter {
+			continue
+		}
+		if wait == p.RetryAfter || wait < 0 && (p.RetryAfter == throttle.Never || p.RetryAfter == 0) || p.Allowed && p.RetryAfter == 0 {
+			return ""
+		}
+	}
+	return "no server has replied so"
+}
