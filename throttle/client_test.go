@@ -39,57 +39,24 @@ func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.
 	})
 }
 
-// useVerbs calls the verbs of a rate. A unit drains in 20 s, and times are rounded up to that.
+// useVerbs calls the verbs of a rate.
 func useVerbs(t *testing.T, c *throttle.Client) {
 	t.Helper()
 	rate := c.Rate("verbs", throttle.PerMinute(3).Burst(5))
-	peek := func(ctx context.Context, key string, _ int64) (throttle.Result, error) { return rate.Peek(ctx, key) }
-	up := func(d time.Duration) time.Duration {
-		return (d + 20*time.Second - 1).Truncate(20*time.Second) / time.Second
-	}
 	for i, step := range []struct {
-		verb                                 func(context.Context, string, int64) (throttle.Result, error)
-		n                                    int64
-		allowed                              bool
-		remaining, granted, retry, resetSecs int64
+		verb               func(context.Context, string, int64) (throttle.Result, error)
+		n                  int64
+		allowed            bool
+		remaining, granted int64
 	}{
-		{rate.AllowN, 2, true, 3, 2, 0, 40},
-		{rate.AllowN, 4, false, 3, 0, 20, 40},
-		{peek, 0, true, 3, 0, 0, 40},
-		{rate.AllowAtMost, 9, true, 0, 3, 20, 100},
-		{rate.AllowAtMost, 1, false, 0, 0, 20, 100},
-		{peek, 0, false, 0, 0, 0, 100},
-		{rate.Refund, 1, true, 1, -1, 0, 80},
-		{rate.Settle, 9, true, 0, 9, 0, 260},
-		{rate.Settle, -9, true, 1, -9, 0, 80},
-		{rate.Raise, 3, true, 1, 0, 0, 80},
-		{rate.Refund, 9, true, 5, -4, 0, 0},
-		{rate.Raise, 7, true, 0, 7, 0, 140},
-		{rate.Refund, 9, true, 5, -7, 0, 0},
-		{rate.Raise, 0, true, 5, 0, 0, 0},
+		{rate.AllowN, 2, true, 3, 2}, {rate.AllowN, 4, false, 3, 0}, {rate.AllowAtMost, 9, true, 0, 3}, {rate.AllowAtMost, 1, false, 0, 0},
+		{rate.Refund, 1, true, 1, -1}, {rate.Settle, 9, true, 0, 9}, {rate.Settle, -9, true, 1, -9}, {rate.Raise, 3, true, 1, 0},
+		{rate.Refund, 9, true, 5, -4}, {rate.Raise, 7, true, 0, 7},
 	} {
 		r := must(step.verb(background, "", step.n))
-		require.Equal(t, throttle.FromServer, r.Source)
-		require.EqualValues(t, 5, r.Limit)
-		require.Equal(t, step.allowed, r.Allowed, i)
-		require.Equal(t, []int64{step.remaining, step.granted, step.retry, step.resetSecs},
-			[]int64{r.Remaining, r.Granted, int64(up(r.RetryAfter)), int64(up(r.ResetAfter))}, i)
+		require.Equal(t, []any{throttle.FromServer, int64(5), step.allowed, step.remaining, step.granted}, []any{r.Source, r.Limit, r.Allowed, r.Remaining, r.Granted}, i)
 	}
 	require.Equal(t, throttle.Never, must(rate.AllowN(background, "", 6)).RetryAfter)
-}
-
-// Each verb returns what the server decided. A denial isn't an error, and the zero Result denies.
-func TestVerbs(t *testing.T) {
-	require.False(t, throttle.Result{}.Allowed)
-	for _, script := range []throttle.Option{nil, throttle.Script()} {
-		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
-			useVerbs(t, c)
-			require.NoError(t, c.Check(background))
-			must(c.All(background, hourly(c).Part("a", 1), hourly(c).Part("b", 1)))
-			require.NoError(t, must(c.Slots("jobs", 1, time.Minute).Lease(background, "")).Close())
-			require.Equal(t, script != nil, errors.Is(c.Policy("api").Info().Err, throttle.ErrParams))
-		}, script)
-	}
 }
 
 // Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
@@ -187,44 +154,30 @@ func TestReset(t *testing.T) {
 	require.Zero(t, s.Keys())
 }
 
-// All takes all parts or none.
+// All takes at most 32 parts, and shares need a part before them that is limited. The part with the longest wait decides.
 func TestAll(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
-		rate, day, jobs := c.Rate("rate", throttle.PerHour(50)), c.AlignedQuota("day", 3, 24*time.Hour, nil), c.Slots("jobs", 2, time.Minute)
-		parts := []throttle.Part{rate.Part("a", 1), day.Part("a", 2), c.Window("window", 100, time.Hour).Part("a", 1), jobs.Part("a", "me")}
-		for _, step := range []struct {
-			verb               func(context.Context, ...throttle.Part) (throttle.AllResult, error)
-			parts              []throttle.Part
-			allowed            bool
-			decider            int
-			remaining, granted []int64
-		}{
-			{c.All, parts, true, 1, []int64{49, 1, 99, 1}, []int64{1, 2, 1, 1}},
-			{c.All, parts, false, 1, []int64{49, 1, 99, 1}, []int64{0, 0, 0, 0}},
-			{c.SettleAll, []throttle.Part{day.Part("a", -1), rate.Part("a", 60)}, true, 1, []int64{2, 0}, []int64{-1, 60}},
-		} {
-			r := must(step.verb(background, step.parts...))
-			require.Equal(t, step.allowed, r.Allowed)
-			require.Equal(t, step.decider, r.Decider)
-			require.Equal(t, r.Each[step.decider], r.Result)
-			for i, each := range r.Each {
-				require.Equal(t, []int64{step.remaining[i], step.granted[i]}, []int64{each.Remaining, each.Granted}, i)
-			}
-		}
 		many := make([]throttle.Part, 33)
 		for i := range many {
 			many[i] = c.Rate("many", throttle.PerHour(1)).Part(fmt.Sprint(i), 1)
 		}
 		must(c.All(background, many[1:]...))
 		require.ErrorIs(t, only(c.All(background, many...)), throttle.ErrParams)
-		window, unlimited := c.Window("tenant", 100, time.Hour), rate.With(throttle.Unlimited())
+		rate, window := c.Rate("rate", throttle.PerHour(50)), c.Window("tenant", 100, time.Hour)
+		unlimited, suspended := rate.With(throttle.Unlimited()), rate.With(throttle.Suspended())
 		for _, weight := range []int{-1, 0, 1001} {
 			require.ErrorIs(t, only(c.All(background, rate.Part("b", 0), window.Part("b", 1).Share(weight))), throttle.ErrParams)
 		}
 		require.ErrorIs(t, only(c.All(background, window.Part("b", 1).Share(1))), throttle.ErrParams)
-		require.False(t, must(c.All(background, rate.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
+		denied := must(c.All(background, rate.Part("b", 1), window.Part("b", 51).Share(1)))
+		require.False(t, denied.Allowed)
+		require.Equal(t, 1, denied.Decider)
+		require.Equal(t, denied.Each[1], denied.Result)
+		require.Zero(t, denied.Each[0].Granted)
 		require.True(t, must(c.All(background, unlimited.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
-		require.True(t, must(c.All(background, rate.With(throttle.Suspended()).Part("b", 0), unlimited.Part("b", 1))).Allowed)
+		require.True(t, must(c.All(background, suspended.Part("b", 0), unlimited.Part("b", 1))).Allowed)
+		settled := must(c.SettleAll(background, window.Part("b", -1), rate.Part("a", 60)))
+		require.Equal(t, []int64{-1, 60}, []int64{settled.Each[0].Granted, settled.Each[1].Granted})
 	})
 }
 
@@ -327,50 +280,27 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// The caller's choice is returned when the server is unavailable, and says so. A verb that isn't a decision returns the
-// error. Lease and All say the same as other verbs: the cause, what was granted, the limit.
+// Without a server Lease and All say the same as other verbs: the cause, what was granted, the limit. A missing module is no
+// outage, and Reset has no fallback.
 func TestFallbacks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
+		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
+		require.ErrorIs(t, only(rate.Allow(background, "a")), throttle.ErrNoModule)
 		away := errors.New("no route to host")
-		for source, fallback := range map[throttle.Source]throttle.Option{"": nil, throttle.FailedClosed: throttle.FailClosed(), throttle.FailedOpen: throttle.FailOpen()} {
-			c, s := throttletest.New(t, throttle.Logger(quiet), fallback)
-			rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
-			s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-			r, err := rate.Allow(background, "a")
-			require.ErrorIs(t, err, throttle.ErrNoModule) // no outage
-			require.Equal(t, throttle.Result{}, r)
-			s.Fail(away)
-			r, err = rate.AllowN(background, "a", 3)
-			lease, leaseErr := jobs.Lease(background, "x")
-			all, allErr := c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), closed.Part("y", -1))
-			require.ErrorIs(t, r.Cause, away)
-			require.ErrorIs(t, all.Cause, away)
-			r.Cause = nil
-			require.Equal(t, all.Each[0], all.Result)
-			require.Equal(t, source == throttle.FailedClosed, errors.As(leaseErr, new(*throttle.DeniedError)))
-			switch source {
-			case throttle.FailedOpen:
-				require.NoError(t, errors.Join(err, leaseErr, allErr))
-				require.Equal(t, throttle.Result{Allowed: true, Limit: 10, Granted: 3, Source: source}, r)
-				require.Equal(t, throttle.Result{Allowed: true, Limit: 3, Granted: 1, Source: source, Cause: lease.Result.Cause}, lease.Result)
-				require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
-				require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
-			case throttle.FailedClosed:
-				require.NoError(t, errors.Join(err, allErr))
-				require.Equal(t, throttle.Result{Limit: 10, RetryAfter: time.Second, Source: source}, r)
-				require.False(t, all.Allowed)
-			default:
-				require.Equal(t, throttle.Result{}, r)
-				for _, err := range []error{err, leaseErr, allErr} {
-					require.ErrorIs(t, err, throttle.ErrUnavailable)
-					require.ErrorIs(t, err, away)
-				}
-			}
-			require.NoError(t, (*throttle.Lease)(nil).Close())
-			for _, err := range []error{only(rate.Refund(background, "a", 1)), only(rate.Settle(background, "a", 500)), only(rate.Settle(background, "a", -1)),
-				only(rate.Peek(background, "a")), rate.Reset(background, "a"), only(c.SettleAll(background, rate.Part("a", 1)))} {
-				require.ErrorIs(t, err, throttle.ErrUnavailable)
-			}
+		s.Fail(away)
+		require.ErrorIs(t, must(rate.Allow(background, "a")).Cause, away)
+		lease := must(jobs.Lease(background, "x"))
+		require.Equal(t, throttle.Result{Allowed: true, Limit: 3, Granted: 1, Source: throttle.FailedOpen, Cause: lease.Result.Cause}, lease.Result)
+		require.ErrorIs(t, lease.Close(), away) // the slot may have been taken
+		all := must(c.All(background, rate.Part("x", 2), jobs.Part("x", "me"), closed.Part("y", -1)))
+		require.ErrorIs(t, all.Cause, away)
+		require.Equal(t, all.Each[0], all.Result)
+		require.Equal(t, []int64{2, 1, 0, 10}, []int64{all.Granted, all.Each[1].Granted, all.Each[2].Granted, all.Limit})
+		for _, err := range []error{rate.Reset(background, "a"), only(c.SettleAll(background, rate.Part("a", 1)))} {
+			require.ErrorIs(t, err, throttle.ErrUnavailable)
 		}
-	})
+		require.NoError(t, rate.Wait(background, "w"))
+		require.ErrorIs(t, closed.Wait(background, "w"), throttle.ErrUnavailable)
+	}, throttle.FailOpen())
 }

@@ -3,9 +3,7 @@ package throttle_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -61,11 +59,12 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 			mu.Lock()
 			seen = append(seen, ctx.Value(key{}))
 			mu.Unlock()
-			return slow(s, time.Millisecond).Process(ctx, cmd)
+			return slow(s, 10*time.Millisecond).Process(ctx, cmd)
 		}))
 		limiter := c.Rate("hot", throttle.PerHour(30))
 		manyAtOnce(200, func(caller int) {
 			i := caller / 2
+			time.Sleep(time.Duration(caller) * 40 * time.Microsecond) // in groups with time limits of their own
 			r := must(limiter.Allow(context.WithValue(background, key{}, caller), fmt.Sprint(caller%2)))
 			require.Equal(t, i < 30, r.Allowed, "caller %d", caller)
 			require.InDelta(t, map[bool]time.Duration{false: 2 * time.Minute}[r.Allowed], r.RetryAfter, float64(time.Second))
@@ -78,16 +77,18 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 	})
 }
 
-// Callers of one key with different limits share no command: each is decided by its own limit.
-func TestCoalescing_otherLimits(t *testing.T) {
+// Callers that leave before their command is sent take nothing.
+func TestCoalescing_callersThatLeave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := newSlow(t, time.Millisecond)
-		plans := c.Rate("plans", throttle.PerHour(3))
-		manyAtOnce(40, func(i int) {
-			limit := 3 + int64(i%2)*50
-			require.Equal(t, limit, must(plans.With(throttle.PerHour(limit)).Allow(background, "")).Limit)
+		c, _ := newSlow(t, 10*time.Millisecond)
+		limiter := c.Rate("hot", throttle.PerHour(9))
+		manyAtOnce(6, func(i int) {
+			leaves := i > 0 && i%2 == 0
+			ctx, cancel := context.WithTimeout(background, map[bool]time.Duration{true: 5 * time.Millisecond, false: time.Hour}[leaves])
+			defer cancel()
+			require.Equal(t, leaves, only(limiter.Allow(ctx, "")) != nil, i)
 		})
-		require.EqualValues(t, 4, s.Calls())
+		require.EqualValues(t, 5, must(limiter.Peek(background, "")).Remaining)
 	})
 }
 
@@ -101,77 +102,37 @@ func TestCoalescing_off(t *testing.T) {
 	})
 }
 
-// Nobody waits longer than the time limit, whatever the server does: callers of one key, and of many keys that wait for
-// their turn in pipelines.
-func TestTimeout_holdsForAll(t *testing.T) {
-	for name, row := range map[string]struct {
-		trip  time.Duration
-		fails error
-		keys  int
-	}{
-		"no reply": {time.Hour, nil, 1}, "a failure": {10 * time.Millisecond, serverError("LOADING"), 1}, "many keys": {12 * time.Millisecond, nil, 1000},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, row.trip)
-			s.Fail(row.fails)
-			limiter := c.Rate("t", throttle.PerHour(3))
-			var admitted atomic.Int64
-			manyAtOnce(1000, func(i int) {
-				time.Sleep(time.Duration(i) * 100 * time.Microsecond / time.Duration(row.keys))
-				began := time.Now()
-				r, err := limiter.Allow(background, fmt.Sprint(i%row.keys))
-				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond, name)
-				if row.keys == 1 {
-					require.ErrorIs(t, err, throttle.ErrUnavailable, name)
-				}
-				admitted.Add(r.Granted)
-			})
-			require.Equal(t, row.keys > 1, admitted.Load() > 0, name)
-			require.GreaterOrEqual(t, int64(s.Keys()), admitted.Load()) // who gave up may have been charged
-		})
-	}
-}
-
-// A denial is remembered for its RetryAfter, for its own quantity, until this process gives units back, and no longer.
+// A denial is repeated until the server would admit, also after a slow reply, and not after the clock was set back. Its times
+// count down. The limit of a policy may be raised at any time, so a denial of it is remembered for a second.
 func TestDenyCache(t *testing.T) {
-	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		limiter := c.Rate("a", throttle.PerMinute(1))
-		for range 2 {
-			must(limiter.Allow(background, ""))
-		}
-		s.Advance(20 * time.Second)
-		r := must(limiter.Allow(background, ""))
-		require.InDelta(t, 40*time.Second, r.RetryAfter, float64(100*time.Millisecond))
-		require.Equal(t, throttle.Result{Limit: 1, RetryAfter: r.RetryAfter, ResetAfter: r.RetryAfter, Source: throttle.FromDenials}, r)
-		require.EqualValues(t, 2, s.Calls())
-		require.Equal(t, throttle.FromServer, must(limiter.AllowN(background, "", 2)).Source)
+	synctest.Test(t, func(t *testing.T) {
+		s := throttletest.NewServer()
+		c := newReal(t, slowReply(s), throttle.Clock(s.Now), throttle.DenyCache(true))
+		limiter, began := c.Rate("a", throttle.PerMinute(1)), s.Now()
+		must(limiter.Allow(background, ""))
+		denied := must(limiter.Allow(background, ""))
 		s.Advance(40 * time.Second)
+		left := began.Add(20*time.Millisecond + denied.RetryAfter).Sub(s.Now()) // it was sent after 20 ms
+		require.Equal(t, throttle.Result{Limit: 1, RetryAfter: left, ResetAfter: left, Source: throttle.FromDenials}, must(limiter.Allow(background, "")))
+		s.Advance(left)
+		require.True(t, must(limiter.Allow(background, "")).Allowed)
+		must(limiter.AllowAtMost(background, "", 2)) // one unit is denied
+		require.Equal(t, throttle.FromDenials, must(limiter.Allow(background, "")).Source)
+		must(c.SettleAll(background, limiter.Part("", -1)))
+		require.True(t, must(limiter.Allow(background, "")).Allowed)
+		require.False(t, must(limiter.Allow(background, "")).Allowed)
+		s.Advance(-time.Hour)
 		require.Equal(t, throttle.FromServer, must(limiter.Allow(background, "")).Source)
-		for _, refund := range []func() error{
-			func() error { return only(limiter.Refund(background, "", 1)) },
-			func() error { return only(c.SettleAll(background, limiter.Part("", -1))) },
-		} {
-			must(limiter.AllowAtMost(background, "", 2)) // one unit is denied
-			require.Equal(t, throttle.FromDenials, must(limiter.Allow(background, "")).Source)
-			require.NoError(t, refund())
-			require.True(t, must(limiter.Allow(background, "")).Allowed)
-		}
-	}, throttle.DenyCache(true))
-}
 
-// The limit of a policy may be raised at any time, so a denial of it is remembered for a second.
-func TestDenyCache_policy(t *testing.T) {
-	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		require.NoError(t, s.SetPolicies("a QUOTA 1 1h"))
-		a := c.Policy("a")
-		for range 2 {
-			must(a.Allow(background, ""))
+		policy := c.Policy("p")
+		for limit, sources := range [][]throttle.Source{{throttle.FromServer, throttle.FromServer, throttle.FromDenials}, {throttle.FromServer}} {
+			require.NoError(t, s.SetPolicies(fmt.Sprintf("p QUOTA %d 1h", 1+limit)))
+			for _, source := range sources {
+				require.Equal(t, source, must(policy.Allow(background, "")).Source)
+			}
+			s.Advance(time.Second)
 		}
-		require.Equal(t, throttle.FromDenials, must(a.Allow(background, "")).Source)
-		require.NoError(t, s.SetPolicies("a QUOTA 9 1h"))
-		s.Advance(time.Second)
-		require.True(t, must(a.Allow(background, "")).Allowed)
-	}, throttle.DenyCache(true))
+	})
 }
 
 // slowReply delays every reply.
@@ -179,62 +140,6 @@ func slowReply(s *throttletest.Server) processor {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		defer time.Sleep(20 * time.Millisecond)
 		return s.Process(ctx, cmd)
-	}
-}
-
-// A denial is not remembered longer than the server denies: a slow reply, and a clock that is set back.
-func TestDenyCache_notLongerThanTheServer(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := throttletest.NewServer()
-		c := must(throttle.New(slowReply(s), throttle.Clock(s.Now), throttle.DenyCache(true)))
-		limiter := c.Rate("a", throttle.PerSecond(2))
-		began := time.Now()
-		for range 2 {
-			must(limiter.AllowN(background, "", 2))
-		}
-		time.Sleep(time.Until(began.Add(time.Second)))
-		require.True(t, must(limiter.AllowN(background, "", 2)).Allowed)
-		require.False(t, must(limiter.AllowN(background, "", 2)).Allowed)
-		s.Advance(-time.Hour)
-		require.Equal(t, throttle.FromServer, must(limiter.AllowN(background, "", 2)).Source)
-	})
-}
-
-// Callers that wait together and get units of the budget learn that. If it has a part of the units, the batch asks for the
-// rest, and all are granted. If that call fails, the first callers have their units.
-func TestBudget_ofABatch(t *testing.T) {
-	for _, row := range []struct{ left, callers, fromBudget, calls, failed int }{{1e5, 3, 2, 1, 0}, {12, 12, 5, 2, 0}, {12, 12, 5, 2, 6}} {
-		synctest.Test(t, func(t *testing.T) {
-			c, s := newSlow(t, time.Millisecond, throttle.Logger(quiet), throttle.Budget(20, time.Second))
-			quota := c.Quota("a", 1e6, time.Hour)
-			for range 20 { // so that the client knows that the limiter is busy
-				time.Sleep(50 * time.Millisecond)
-				must(quota.Allow(background, ""))
-			}
-			time.Sleep(2 * time.Second) // nothing is held any more
-			must(quota.AllowN(background, "", must(quota.Peek(background, "")).Remaining-int64(row.left)))
-			calls := s.Calls()
-			if row.failed > 0 {
-				time.AfterFunc(1500*time.Microsecond, func() { s.Fail(io.EOF) }) // between two replies
-				defer s.Fail(nil)
-			}
-			var fromBudget atomic.Int64
-			manyAtOnce(row.callers, func(i int) {
-				r, err := quota.Allow(background, "")
-				if i >= row.callers-row.failed {
-					require.ErrorIs(t, err, io.EOF)
-					return
-				}
-				require.NoError(t, err)
-				require.True(t, r.Allowed)
-				require.EqualValues(t, 1, r.Granted)
-				if r.Source == "budget" {
-					fromBudget.Add(1)
-				}
-			})
-			require.EqualValues(t, row.fromBudget, fromBudget.Load())
-			require.EqualValues(t, row.calls, s.Calls()-calls)
-		})
 	}
 }
 

@@ -2,9 +2,7 @@ package throttle_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -56,121 +54,23 @@ func clusterOf(t *testing.T, n *resp.Network, addrs ...string) *redis.ClusterCli
 	return rdb
 }
 
-// 64 goroutines ask for 64 keys from afar. After Check every call finds a connection, and none waits so long for a turn that
-// its reply comes too late. Without Check the client sets connections up, although that takes longer than the time limit.
+// 64 goroutines ask for 64 keys from afar. Without Check the client sets connections up, although that takes longer than the
+// time limit. Afterwards no call waits so long for a turn that its reply comes too late.
 func TestNetwork_far(t *testing.T) {
-	for _, ms := range []int{1, 5, 10, 20, 30, 40} {
-		for _, cluster := range []bool{false, true} {
-			for _, check := range []bool{true, false} {
-				synctest.Test(t, func(t *testing.T) {
-					var p throttle.Processor
-					trip := func(f *resp.Faults) { f.Far = time.Duration(ms) * time.Millisecond }
-					if n := resp.NewNetwork(resp.Options{}); cluster {
-						n.NewCluster("10.0.0.1:6379").Masters()[0].Change(trip)
-						p = clusterOf(t, n, "10.0.0.1:6379")
-					} else {
-						s := n.Add("10.0.0.1:6379")
-						s.Change(trip)
-						p = clientOf(t, s)
-					}
-					c := newReal(t, p)
-					if check {
-						require.NoError(t, c.Check(background))
-					}
-					limiter, last := c.Rate("t", throttle.PerHour(1e6)), int64(64)
-					for round := 0; round < 5 || !check && round < 30 && last > 0; round++ {
-						var failed atomic.Int64
-						manyAtOnce(64, func(i int) {
-							if _, err := limiter.Allow(background, fmt.Sprint(i)); err != nil {
-								failed.Add(1)
-							}
-						})
-						last = failed.Load()
-						require.False(t, check && last > 0, "%d ms, cluster %t: %d of 64 calls failed", ms, cluster, last)
-						time.Sleep(time.Second) // a circuit may be open, and go-redis look for masters
-					}
-					require.Zero(t, last, "%d ms, cluster %t, Check %t", ms, cluster, check)
-				})
-			}
-		}
-	}
-}
-
-// A caller that leaves before the reply does not read what go-redis may still write: the race detector would see it.
-func TestNetwork_callersLeaveTheirCommands(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newReal(t, clientOf(t, far(20*time.Millisecond)), throttle.Timeout(patient))
-		require.NoError(t, c.Check(background))
-		for i := range 40 {
-			ctx, cancel := context.WithTimeout(background, 5*time.Millisecond)
-			require.Error(t, verbsThatSend[[]string{"All", "Policy"}[i%2]](c, ctx))
-			cancel()
-		}
-	})
-}
-
-// Nobody fails before 90 % of its own time limit because an earlier caller's limit is over. Callers that are left get the
-// units of those whose limit ended while the command was under way.
-func TestBatch_everyCallerHasItsOwnLimit(t *testing.T) {
-	for _, keys := range []int{1, 600} {
+	for _, ms := range []int{5, 40} {
 		synctest.Test(t, func(t *testing.T) {
-			s, until := throttletest.NewServer(), time.Now().Add(60*time.Millisecond) // it does not answer before
-			c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
-				return slow(s, max(time.Until(until), 0)+time.Millisecond).Process(ctx, cmd)
-			}))
-			limiter := c.Rate("hot", throttle.PerHour(300))
-			var failed, admitted atomic.Int64
-			manyAtOnce(600, func(i int) {
-				time.Sleep(time.Duration(i) * 100 * time.Microsecond)
-				began := time.Now()
-				r, err := limiter.Allow(background, fmt.Sprint("{x}", i%keys))
-				admitted.Add(r.Granted)
-				took := time.Since(began)
-				require.LessOrEqual(t, took, 50*time.Millisecond)
-				if err != nil {
-					failed.Add(1)
-				}
-				if errors.Is(err, context.DeadlineExceeded) { // not if a circuit is open
-					require.GreaterOrEqual(t, took, 45*time.Millisecond)
-				}
-			})
-			require.Positive(t, failed.Load())
-			if keys == 1 {
-				require.Less(t, failed.Load(), int64(150))
-				require.EqualValues(t, 300, admitted.Load())
-			}
-		})
-	}
-}
-
-// Callers that leave before the command is sent take nothing: whoever is left gets what was granted. The first caller, whose
-// command is under way, gets its reply even if its context ends.
-func TestBatch_callersThatLeave(t *testing.T) {
-	for _, order := range [][]int{{0, 1, 2}, {2, 1, 0}, {0}, {1}, {2, 0}, {3, 0, 1}} {
-		synctest.Test(t, func(t *testing.T) {
-			c, _ := newSlow(t, 10*time.Millisecond)
-			limiter := c.Rate("hot", throttle.PerHour(3))
-			var cancels [4]context.CancelFunc
-			var admitted atomic.Int64
-			var wg sync.WaitGroup
-			for i := range cancels {
-				ctx, cancel := context.WithCancel(background)
-				defer cancel()
-				cancels[i] = cancel
-				wg.Go(func() {
-					r, err := limiter.Allow(ctx, "")
-					require.True(t, i > 0 || err == nil)
-					admitted.Add(r.Granted)
+			limiter := newReal(t, clientOf(t, far(time.Duration(ms)*time.Millisecond))).Rate("t", throttle.PerHour(1e6))
+			for round, last := 0, int64(64); last > 0; round++ {
+				var failed atomic.Int64
+				manyAtOnce(64, func(i int) {
+					if _, err := limiter.Allow(background, fmt.Sprint(i)); err != nil {
+						failed.Add(1)
+					}
 				})
-				synctest.Wait()
+				last = failed.Load()
+				require.Less(t, round, 30, "%d ms: %d of 64 calls failed", ms, last)
+				time.Sleep(time.Second) // a circuit may be open
 			}
-			for _, i := range order {
-				cancels[i]()
-				synctest.Wait()
-			}
-			wg.Wait()
-			require.EqualValues(t, min(3, 5-len(order)), admitted.Load(), order)
-			require.EqualValues(t, 3-admitted.Load(), must(limiter.Peek(background, "")).Remaining, order)
 		})
 	}
 }
@@ -213,22 +113,6 @@ func TestCommand_whatHooksSee(t *testing.T) {
 type processor func(context.Context, redis.Cmder) error
 
 func (p processor) Process(ctx context.Context, cmd redis.Cmder) error { return p(ctx, cmd) }
-
-// A failed call makes the cluster client look for the new master.
-func TestCluster_looksForTheNewMaster(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := resp.NewNetwork(resp.Options{})
-		cluster := n.NewCluster("10.0.0.1:6379", "10.0.0.2:6379")
-		c := newReal(t, clusterOf(t, n, "10.0.0.1:6379", "10.0.0.2:6379"))
-		require.NoError(t, c.Check(background))
-		old := cluster.Owner("a:")
-		cluster.Promote(old.AddCopy("10.0.0.3:6379", 0))
-		old.Change(func(f *resp.Faults) { f.Refuse = true })
-		require.ErrorIs(t, only(hourly(c).Allow(background, "")), throttle.ErrUnavailable)
-		time.Sleep(time.Second)
-		require.True(t, must(hourly(c).Allow(background, "")).Allowed)
-	})
-}
 
 // A cluster client that cannot find its masters, because its nodes are silent from the start, holds up a few calls, and no
 // caller in a hurry. When they answer, it decides.

@@ -1,12 +1,8 @@
 package throttle_test
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,65 +99,4 @@ func TestServer_checkOfTheScript(t *testing.T) {
 			require.Contains(t, log.String(), "this one runs no scripts")
 		}
 	}
-}
-
-// A server gets the module under load and loses it again, while two clients call it, one of them by the script. All keys
-// are used until they are full: no limiter is lost, and nothing is over a bound.
-func TestServer_scriptAndModuleUnderLoad(t *testing.T) {
-	servers.Needed(t, "test-server")
-	s := servers.New(t, servers.Options{Bare: true, Args: []string{"--appendonly", "yes", "--enable-module-command", "yes"}})
-	const limit, keys = 400, 4
-	var admitted, denied [3 * keys]atomic.Int64
-	var byModule, byText atomic.Int64
-	ctx, stop := context.WithCancel(background)
-	defer stop()
-	var wg sync.WaitGroup
-	for _, o := range []throttle.Option{nil, throttle.Script()} {
-		c := must(throttle.New(goRedis(t, s.Addr), throttle.Logger(quiet), o))
-		t.Cleanup(func() { _ = c.Close() })
-		kinds := []throttle.Allower{c.Rate("r", throttle.Per(limit, 240*time.Hour)), c.Window("w", limit, 240*time.Hour), c.Quota("q", limit, 240*time.Hour)}
-		count := &byModule
-		if o != nil {
-			count = &byText
-		}
-		for i := range 12 * keys {
-			wg.Go(func() {
-				for ctx.Err() == nil {
-					r, err := kinds[i%3].Allow(background, fmt.Sprint(i%keys))
-					if err != nil { // without the module, or while the server starts
-						time.Sleep(time.Millisecond)
-						continue
-					}
-					at := i%3*keys + i%keys
-					if count.Add(1); r.Allowed {
-						admitted[at].Add(1)
-					} else {
-						denied[at].Add(1)
-					}
-				}
-			})
-		}
-	}
-	grows(t, &byText)
-	require.Zero(t, byModule.Load())
-	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(t, &byText, &byModule)
-	s.Terminate() // the module can't be unloaded: the server starts without it
-	require.NoError(t, s.Restart())
-	moduleBefore := byModule.Load()
-	grows(t, &byText)
-	require.Equal(t, moduleBefore, byModule.Load())
-	must(s.Do("MODULE", "LOAD", must(servers.Module())))
-	grows(t, &byText, &byModule)
-	for i := range denied { // until each is full
-		require.Eventually(t, func() bool { return denied[i].Load() > 0 }, time.Minute, time.Millisecond)
-	}
-	stop()
-	wg.Wait()
-	total := int64(0)
-	for i := range admitted {
-		total += admitted[i].Load()
-		require.LessOrEqual(t, admitted[i].Load(), int64(limit), i)
-	}
-	t.Logf("%d of %d admitted, %d replies of the script, %d of the module", total, len(admitted)*limit, byText.Load(), byModule.Load())
 }
