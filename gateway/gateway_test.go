@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -201,7 +202,13 @@ func (g *gateway) log() string {
 // writes writes a file of rules, which is read before it returns.
 func (g *gateway) writes(t *testing.T, name, text string) {
 	writeFile(t, g.folder+"/"+name, text)
-	time.Sleep(watched + time.Millisecond)
+	time.Sleep(watched + time.Second)
+}
+
+// until waits for the final state of another program.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	require.NoError(t, servers.Await(what, ok))
 }
 
 func readFile(t testing.TB, name string) string {
@@ -226,7 +233,6 @@ func dial(t testing.TB, addr string, c credentials.TransportCredentials) *grpc.C
 
 // get asks for a page, with headers that are pairs of a name and a value.
 func (g *gateway) get(t *testing.T, url string, headers ...string) *http.Response {
-	t.Helper()
 	return g.send(t, http.MethodGet, url, headers...)
 }
 
@@ -243,9 +249,11 @@ func (g *gateway) send(t *testing.T, method, url string, headers ...string) *htt
 	return response
 }
 
-func (g *gateway) page(t *testing.T, url string) string {
+func (g *gateway) page(t *testing.T, url string) string { return body(t, g.get(t, url)) }
+
+func body(t *testing.T, r *http.Response) string {
 	t.Helper()
-	text, err := io.ReadAll(g.get(t, url).Body)
+	text, err := io.ReadAll(r.Body)
 	require.NoError(t, err)
 	return string(text)
 }
@@ -255,15 +263,13 @@ func (g *gateway) page(t *testing.T, url string) string {
 func request(domain string, descriptors ...string) *pb.RateLimitRequest {
 	req := &pb.RateLimitRequest{Domain: domain}
 	for _, text := range descriptors {
-		text, units, own := strings.Cut(text, ">")
-		text, hits, costs := strings.Cut(text, "*")
+		text, units, _ := strings.Cut(text, ">")
+		text, hits, _ := strings.Cut(text, "*")
 		d := &common.RateLimitDescriptor{}
-		if own {
-			n, _ := strconv.Atoi(units)
+		if n, err := strconv.Atoi(units); err == nil {
 			d.Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: uint32(n), Unit: typev3.RateLimitUnit_DAY}
 		}
-		if costs {
-			n, _ := strconv.Atoi(hits)
+		if n, err := strconv.Atoi(hits); err == nil {
 			d.IsNegativeHits, d.HitsAddend = n < 0, wrapperspb.UInt64(uint64(max(n, -n)))
 		}
 		for pair := range strings.SplitSeq(text, ",") {
@@ -284,11 +290,7 @@ func (g *gateway) ask(t *testing.T, domain string, descriptors ...string) string
 	require.NoError(t, err)
 	text := response.OverallCode.String()
 	for _, st := range response.Statuses {
-		mark := " o"
-		if st.Code != pb.RateLimitResponse_OK {
-			mark = " X"
-		}
-		text += mark + strconv.Itoa(int(st.LimitRemaining))
+		text += fmt.Sprint(" ", map[bool]string{true: "o", false: "X"}[st.Code == pb.RateLimitResponse_OK], st.LimitRemaining)
 	}
 	return text
 }

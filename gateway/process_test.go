@@ -8,9 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -26,52 +24,6 @@ import (
 	servers "gothrottle/tests/server"
 	"gothrottle/throttle"
 )
-
-// While the server is silent, each of many callers is answered in time, and a report that many limits wait for, too.
-func TestServerAway(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := inMemory(t)
-		g := inside(t, s, "domain: d\ndescriptors: [{key: open, rate_limit: {unit: day, requests_per_unit: 5}}, {key: slot, rate_limit: {concurrency: 5}}]")
-		s.Stall(5 * time.Second)
-		var callers sync.WaitGroup
-		for i := range 32 {
-			callers.Go(func() {
-				for range 100 {
-					began := time.Now()
-					g.ask(t, "d", append([]string{fmt.Sprint("open=", i%4)}, slices.Repeat([]string{"slot=1*-1"}, i)...)...)
-					assert.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
-					time.Sleep(20 * time.Millisecond)
-				}
-			})
-		}
-		callers.Wait()
-		require.Less(t, strings.Count(g.log(), "\n"), 6)
-	})
-}
-
-// Whatever the rules ask, a gateway notices that its server is unavailable, and that another one has no module.
-func TestProbe(t *testing.T) { bubble(t, testProbe) }
-
-func testProbe(t *testing.T) {
-	s := inMemory(t)
-	var all []*gateway
-	for _, limit := range []string{"concurrency: 5", "unit: day, requests_per_unit: 5, algorithm: gcra, lockout: 1h", "unlimited: true"} {
-		all = append(all, inside(t, s, "domain: d\ndescriptors: [{key: a, rate_limit: {"+limit+"}}]"))
-	}
-	for _, step := range []struct {
-		f      resp.Faults
-		away   string
-		status int
-	}{{resp.Faults{}, "0", 200}, {resp.Faults{Silent: true}, "1", 200}, {resp.Faults{NoModule: true}, "1", 503}, {resp.Faults{}, "0", 200}} {
-		s.Change(func(f *resp.Faults) { *f = step.f })
-		time.Sleep(2 * watched)
-		for _, g := range all {
-			assert.Contains(t, g.page(t, g.debug+"/metrics"), "\ngothrottle_gateway_server_away "+step.away+"\n")
-			assert.Equal(t, step.status, g.get(t, g.web+"/healthcheck").StatusCode)
-		}
-		require.Empty(t, s.Memory().Keys())
-	}
-}
 
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
 // socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
@@ -91,12 +43,7 @@ func TestStop(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
 	require.Equal(t, "OK\n", g.page(t, g.web+"/healthcheck"))
-	proxied, err := http.NewRequest(http.MethodGet, g.web+"/check", nil)
-	require.NoError(t, err)
-	proxied.Header.Set("traceparent", fmt.Sprintf("00-%x-%x-01", "abcdefghijklmnop", "qrstuvwx"))
-	answer, err := http.DefaultClient.Do(proxied)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
+	require.NoError(t, g.get(t, g.web+"/check", "Traceparent", fmt.Sprintf("00-%x-%x-01", "abcdefghijklmnop", "qrstuvwx")).Body.Close())
 	env := environment(s.Addr)
 	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -124,10 +71,10 @@ func TestStop(t *testing.T) {
 	require.NoError(t, err)
 	<-underWay
 	go func() { _ = g.stop() }()
-	require.Eventually(t, func() bool {
+	until(t, "nobody listens", func() bool {
 		_, err := net.Dial("unix", socket)
 		return err != nil
-	}, 3*time.Second, 10*time.Millisecond)
+	})
 	_ = idle.Close()
 	require.NoError(t, g.stop())
 	require.NoError(t, <-ended)
@@ -138,17 +85,6 @@ func TestStop(t *testing.T) {
 	for _, name := range []string{"/v1/traces", "envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit", "GET /check", "abcdefghijklmnop"} {
 		require.Contains(t, sent, name)
 	}
-}
-
-// With SCRIPT_MODE the health check says how the gateway decides.
-func TestScriptMode(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		bare := inMemory(t)
-		bare.Change(func(f *resp.Faults) { f.NoModule = true })
-		g := inside(t, bare, ours, "SCRIPT_MODE=true")
-		require.Equal(t, "OK, by the script\n", g.page(t, g.web+"/healthcheck"))
-		require.Contains(t, g.log(), `msg="throttle: the script decides"`)
-	})
 }
 
 // The certificate of both sides, which is that of gRPC's own tests and not of the name 127.0.0.1.

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"regexp"
 	"slices"
@@ -24,39 +24,32 @@ type asking struct {
 	decided bool // by the server
 }
 
-// begin begins a request.
-func (p *play) begin(asks []ask) *asking {
+// begin begins a request. skip says that a proxy admits it without asking the gateway.
+func (p *play) begin(asks []ask) (q *asking, skip bool) {
 	p.calls++
 	p.mu.Lock()
 	p.ran = nil
 	p.mu.Unlock()
-	q := &asking{began: time.Now()}
+	q, skip = &asking{began: time.Now()}, p.health && !p.healthy()
 	for _, a := range asks {
 		d := p.of(a)
 		d.server, d.local = d.look(p.server.Memory()), d.look(p.decides.Memory)
-		q.all = append(q.all, d)
-	}
-	return q
-}
-
-// skips reports whether a proxy admits the request without asking the gateway.
-func (p *play) skips(q *asking) bool {
-	if !p.health || p.healthy() {
-		return false
-	}
-	for _, d := range q.all {
-		if d.closes() && !d.shadow && !p.shadow {
+		if q.all = append(q.all, d); skip && d.closes() && !d.shadow && !p.shadow {
 			p.fail("closed", "%+v passes without a decision, because the gateway is unhealthy", d.ask)
 		}
 	}
-	return true
+	return q, skip || len(asks) == 0
 }
 
-// end finds out what must come of the request.
-func (p *play) end(q *asking) {
-	took := time.Since(q.began)
-	looks := slices.ContainsFunc(q.all, func(d *asked) bool { return d.hits == 0 })
-	if q.decided = p.fault == ""; took > 160*time.Millisecond || q.decided && took > 0 {
+// expects finds out what must come of the request.
+func (p *play) expects(q *asking) {
+	took, most, looks := time.Since(q.began), 50*time.Millisecond, false
+	for _, d := range q.all {
+		if looks = looks || d.hits == 0; d.charges || d.cost || d.algorithm == "concurrency" && d.hits < 0 { // there may be a second call
+			most = 100 * time.Millisecond
+		}
+	}
+	if q.decided = p.fault == ""; took > most || q.decided && took > 0 {
 		p.fail("in time", "an answer after %s, with the fault %q", took, p.fault)
 	}
 	q.known = q.decided || faults[p.fault].deaf || p.fault == "READONLY" && !looks
@@ -72,7 +65,7 @@ func (p *play) end(q *asking) {
 	}
 	allOrNone(q.all, func(d *asked) state { return map[bool]state{true: d.server, false: d.local}[q.decided] })
 	if !q.known {
-		p.passed, p.told = nil, nil
+		p.told = nil
 		p.admitted(q)
 	}
 }
@@ -111,18 +104,18 @@ func (p *play) charged(q *asking) {
 
 // ask sends descriptors.
 func (p *play) ask(asks []ask) {
-	q := p.begin(asks)
-	if len(asks) == 0 || p.skips(q) {
+	q, skip := p.begin(asks)
+	if skip {
 		return
 	}
 	r, err := p.ShouldRateLimit(context.Background(), p.request(q.all))
 	if err != nil {
 		p.fail("answers", "%s", err)
 	}
-	if p.end(q); q.known {
+	if p.expects(q); q.known {
 		p.charged(q)
 		p.overall(q, r)
-		defer p.note(q, r.OverallCode == pb.RateLimitResponse_OVER_LIMIT)
+		defer p.note(q)
 	}
 	for i, d := range q.all {
 		p.status(q, d, r.Statuses[i])
@@ -143,7 +136,8 @@ func (p *play) status(q *asking, d *asked, st *pb.RateLimitResponse_DescriptorSt
 	case !measured && p.reads && left > 0:
 		p.fail("numbers", "%+v: %d are left, says nobody", d.ask, left)
 	case q.decided && d.algorithm == "fixed_window" && ends != int64((d.keeps(time.Now())+time.Second-1)/time.Second),
-		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > int64(d.period/time.Second):
+		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > int64(d.period/time.Second),
+		q.decided && d.algorithm == "gcra" && !over && !d.server.locked && (ends > d.empty(d.server.used+d.want.charge) || ends+1 < d.empty(d.server.used+d.want.charge-1)):
 		p.fail("decision", "%+v with %+v in use ends after %d s", d.ask, d.server, ends)
 	}
 }
@@ -194,16 +188,16 @@ type owed struct {
 
 // check asks as a proxy does.
 func (p *play) check(asks []ask, value int) {
-	q := p.begin(asks)
-	if len(asks) == 0 || p.skips(q) {
+	q, skip := p.begin(asks)
+	if skip {
 		return
 	}
-	header := http.Header{"X-Forwarded-Host": {strconv.Itoa(value)}}
+	headers := []string{"X-Forwarded-Host", strconv.Itoa(value)}
 	for _, a := range asks {
-		header.Set(fmt.Sprint("R", a.rule), "1")
+		headers = append(headers, fmt.Sprint("R", a.rule), "1")
 	}
-	r := p.send("GET", p.web+"/check", header)
-	p.end(q)
+	r := p.get(p.t, p.web+"/check", headers...)
+	p.expects(q)
 	if refused, _ := p.sums(q.all); refused && r.StatusCode == 200 && !q.decided && slices.ContainsFunc(q.all, (*asked).closes) {
 		p.fail("closed", "%+v is admitted with the fault %s", asks, p.fault)
 	}
@@ -242,71 +236,52 @@ func (p *play) checked(q *asking, r *http.Response) {
 		p.fail("charged", "reserved is %q, want %q", r.Header.Get("Gothrottle-Reserved"), reserved)
 	}
 	p.charged(q)
-	p.note(q, refused)
+	p.note(q)
 }
 
-// settle reports what a request has cost.
-func (p *play) settle(o owed, percent int64) {
-	header := http.Header{"X-Forwarded-Host": {strconv.Itoa(o.value)}, "Gothrottle-Reserved": {o.reserved}}
+// settles reports what a request has cost.
+func (p *play) settles(o owed, percent int64) {
+	headers := []string{"X-Forwarded-Host", strconv.Itoa(o.value), "Gothrottle-Reserved", o.reserved}
 	var asks []ask
 	var costs []int64
 	for _, a := range o.asks {
 		l := p.rules[a.rule]
-		if header.Set(fmt.Sprint("R", a.rule), "1"); !l.cost {
+		if headers = append(headers, fmt.Sprint("R", a.rule), "1"); !l.cost {
 			continue
 		}
-		cost := max(l.estimate, l.fits()*int64(1-min(l.estimate, 1))) * percent / 100
-		header.Set(fmt.Sprint("C", a.rule), strconv.FormatInt(cost, 10))
+		cost := cmp.Or(l.estimate, l.fits()) * percent / 100
+		headers = append(headers, fmt.Sprint("C", a.rule), strconv.FormatInt(cost, 10))
 		if a.settle, a.hits = true, cost; strings.Contains(o.reserved+",", fmt.Sprintf(".n%d,", a.rule)) {
 			a.hits -= l.estimate
 		}
 		asks, costs = append(asks, a), append(costs, cost)
 	}
-	q := p.begin(asks)
-	status := p.send("POST", p.web+"/settle", header).StatusCode
-	if p.end(q); q.decided && status != 204 || q.known && !q.decided && len(asks) > 0 && status != 503 {
+	q, _ := p.begin(asks)
+	status := p.send(p.t, "POST", p.web+"/settle", headers...).StatusCode
+	if p.expects(q); q.decided && status != 204 || q.known && !q.decided && len(asks) > 0 && status != 503 {
 		p.fail("charged", "a report is answered by %d with the fault %q", status, p.fault)
 	}
 	if !q.decided {
-		p.passed, p.told = nil, nil
+		p.told = nil
 		return
 	}
 	for i, d := range q.all {
-		if p.costs(d, o.at, costs[i]); d.hits >= 0 || time.Since(o.at) < d.keeps(o.at) { // what is given back later isn't promised
+		if d.hits == 0 {
+			p.told = nil
+		}
+		p.tell(d, costs[i], true)
+		switch late := time.Since(o.at) >= d.keeps(o.at); {
+		case !late || d.hits >= 0:
 			p.charged(&asking{all: q.all[i : i+1], decided: true})
+		case d.algorithm != "gcra" && d.look(p.server.Memory()).used < d.server.used:
+			p.fail("window", "%+v gives back what others use: its own window ended before", d.ask)
 		}
 	}
 }
 
-// passed is what was admitted, by key.
-type passed map[string]*through
-
-// through is the units that a limit has let pass. If some were reported, given back or passed in shadow, it is loose: nobody
-// promises how many there may be.
-type through struct {
-	rule
-	loose bool
-	units []units
-}
-
-type units struct {
-	at time.Time
-	n  int64 // of a rule with a cost the estimate, until the cost is known
-}
-
-// note remembers what has passed, and what the metrics must say.
-func (p *play) note(q *asking, refused bool) {
+// note remembers what the metrics must say.
+func (p *play) note(q *asking) {
 	for _, d := range q.all {
-		outer := p.of(ask{rule: d.ask.rule, value: d.value}) // a share's units pass at the limit around it
-		if p.passed != nil && p.passed[outer.key] == nil {
-			p.passed[outer.key] = &through{rule: outer.rule}
-		}
-		if of := p.passed[outer.key]; of != nil {
-			of.loose = of.loose || d.hits < 0 || d.reports() || d.shadow || p.shadow || d.cost && d.estimate == 0
-			if q.decided && !refused && d.want.charge > 0 {
-				of.units = append(of.units, units{time.Now(), d.want.charge})
-			}
-		}
 		hits := max(d.hits, 0)
 		if q.decided && !d.want.over && d.algorithm != "concurrency" {
 			hits = max(d.want.charge, 0)
@@ -315,43 +290,6 @@ func (p *play) note(q *asking, refused bool) {
 			hits = 0
 		}
 		p.tell(d, hits, q.decided)
-	}
-}
-
-// costs notes what a request of this time has cost.
-func (p *play) costs(d *asked, at time.Time, cost int64) {
-	if of := p.passed[d.key]; of != nil {
-		for i := range of.units {
-			if u := &of.units[i]; u.at.Equal(at) {
-				of.loose = of.loose || cost > u.n
-				u.n = cost
-			}
-		}
-	}
-	if d.hits == 0 {
-		p.told = nil
-	}
-	p.tell(d, cost, true)
-}
-
-// beyond fails if in any window more units have passed than the limit.
-func (p *play) beyond() {
-	for key, of := range p.passed {
-		for i, first := range of.units {
-			sum := int64(0)
-			for _, next := range of.units[i:] {
-				apart, most := next.at.Sub(first.at), of.fits()
-				switch {
-				case of.algorithm == "gcra":
-					most += int64(apart) * of.rule.units / int64(of.period)
-				case apart >= of.period, of.algorithm == "fixed_window" && first.at.Truncate(of.period) != next.at.Truncate(of.period):
-					continue
-				}
-				if sum += next.n; sum > most && !of.loose {
-					p.fail("window", "%s: %d units within %s, at most %d", key, sum, apart, most)
-				}
-			}
-		}
 	}
 }
 
@@ -381,9 +319,8 @@ var counted = regexp.MustCompile(`(?m)^gothrottle_gateway_((?:decisions|hits|nea
 
 // metrics compares the metrics with what was charged.
 func (p *play) metrics() {
-	text, _ := io.ReadAll(p.send("GET", p.debug+"/metrics", http.Header{}).Body)
 	said := map[string]int64{}
-	for _, m := range counted.FindAllStringSubmatch(string(text), -1) {
+	for _, m := range counted.FindAllStringSubmatch(p.page(p.t, p.debug+"/metrics"), -1) {
 		said[m[1]], _ = strconv.ParseInt(m[2], 10, 64)
 		if p.told != nil {
 			p.told[m[1]] += 0

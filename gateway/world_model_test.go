@@ -37,6 +37,11 @@ func (l *rule) keeps(at time.Time) time.Duration {
 	return l.period
 }
 
+// empty is after how many seconds units of a rate have drained, rounded up.
+func (l *rule) empty(units int64) int64 {
+	return int64((l.period*time.Duration(units)/time.Duration(l.units) + time.Second - 1) / time.Second)
+}
+
 // asked is an ask with its limit, what is in use before it, and what must come of it.
 type asked struct {
 	ask
@@ -112,20 +117,19 @@ func (d *asked) look(m *memory.Server) (s state) {
 	if d.around != nil {
 		s.around = (&asked{rule: *d.around, key: d.outer}).look(m).used
 	}
-	ask := func(words ...string) any {
-		reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), words...)
-		if err != nil {
-			panic(err)
-		}
-		return reply
-	}
+	const most = 1_000_000_000_000
+	words := []string{"GO.INFO", d.key}
 	if d.algorithm == "sliding_window" {
-		const most = 1_000_000_000_000
-		s.used = most - ask("GO.WINDOW_RO", d.key, strconv.Itoa(most), fmt.Sprint(d.period.Milliseconds(), "ms"), "0").([]any)[2].(int64)
-		return s
+		words = []string{"GO.WINDOW_RO", d.key, strconv.Itoa(most), fmt.Sprint(d.period.Milliseconds(), "ms"), "0"}
 	}
-	has := named(ask("GO.INFO", d.key))
+	reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), words...)
+	if err != nil {
+		panic(err)
+	}
+	has := named(reply)
 	switch cells, _ := has["cells"].([]any); {
+	case d.algorithm == "sliding_window":
+		s.used = most - reply.([]any)[2].(int64)
 	case d.algorithm == "fixed_window":
 		s.used, _ = has["used"].(int64)
 	case d.algorithm == "concurrency":
@@ -152,30 +156,24 @@ func named(reply any) map[string]any {
 // verdict is what must come of an ask: whether it is over its limit, what is left then, what it charges, and what it charges to
 // the limit around a share.
 type verdict struct {
-	over, locks          bool
+	over                 bool
 	left, charge, around int64
 }
 
 // decide decides an ask alone.
 func (d *asked) decide(s state) (v verdict) {
-	free := d.fits() - s.used
-	if d.algorithm == "concurrency" {
-		return slots(d.hits, free, s.holds)
-	}
-	most := free // that it may take
-	if d.around != nil {
-		outer := d.around.fits() - s.around
-		most = min(free, outer, d.share*max(outer, 0)-s.used)
-	}
+	most := d.room(s)
 	switch v.charge = d.hits; {
+	case d.algorithm == "concurrency" && s.holds == (d.hits >= 0): // its slot is held, or given back, already
+		v.charge = 0
 	case d.hits < 0:
 		v.charge = max(d.hits, -s.used)
 	case d.reports():
 	case d.hits == 0:
-		v.over = s.locked || most < 0 || most == 0 && !d.charges
+		v.over = most < 0 || most == 0 && !d.charges
 	default:
-		v.over = s.locked || d.hits > most
-		v.locks = d.lockout > 0 && v.over && d.hits <= d.fits()
+		v.over = d.hits > most
+		s.locked = s.locked || d.lockout > 0 && v.over && d.hits <= d.fits()
 	}
 	if v.over && !d.charges {
 		v.charge = 0
@@ -183,37 +181,22 @@ func (d *asked) decide(s state) (v verdict) {
 	if v.around = v.charge; d.hits < 0 {
 		v.around = max(d.hits, -s.around)
 	}
-	v.left = d.left(s, v)
+	s.used, s.around = s.used+v.charge, s.around+v.around
+	v.left = max(d.room(s), 0)
 	return v
 }
 
-// left is what is left after a verdict.
-func (d *asked) left(s state, v verdict) int64 {
-	left := d.fits() - s.used - v.charge
+// room is how much fits, below 0 if more is in use than the limit.
+func (d *asked) room(s state) int64 {
+	left := d.fits() - s.used
 	if d.around != nil {
-		outer := d.around.fits() - s.around - v.around
-		left = min(left, outer, d.share*max(outer, 0)-s.used-v.charge)
+		outer := d.around.fits() - s.around
+		left = min(left, outer, d.share*max(outer, 0)-s.used)
 	}
-	if s.locked || v.locks {
-		return 0
+	if s.locked {
+		left = min(left, 0)
 	}
-	return max(left, 0)
-}
-
-// slots decides over a slot.
-func slots(hits, free int64, holds bool) (v verdict) {
-	switch {
-	case hits > 0 && !holds:
-		if v.over = free <= 0; !v.over {
-			v.charge = 1
-		}
-	case hits < 0 && holds:
-		v.charge = -1
-	case hits == 0:
-		v.over = !holds && free <= 0
-	}
-	v.left = max(free-v.charge, 0)
-	return v
+	return left
 }
 
 // allOrNone takes away what a request charges to limits that take together with one that refuses.
@@ -224,8 +207,7 @@ func allOrNone(all []*asked, state func(d *asked) state) {
 	}
 	for _, d := range all {
 		if refused[d.group] && d.want.charge > 0 && !d.want.over {
-			d.want.charge = 0
-			d.want.left = d.left(state(d), d.want)
+			d.want.charge, d.want.left = 0, max(d.room(state(d)), 0)
 		}
 	}
 }

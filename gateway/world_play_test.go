@@ -3,14 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"gothrottle/commands/memory"
 	"gothrottle/commands/memory/resp"
@@ -21,14 +22,15 @@ import (
 type play struct {
 	*world
 	*gateway
+	t      *testing.T // the bubble's
 	server *resp.Server
 	step   int
 	calls  int
 	fault  string // "": the server works
+	since  time.Time
 	mu     sync.Mutex
 	ran    []resp.Run       // since the request began
 	owes   []owed           // the oldest first
-	passed passed           // nil: nobody knows any more
 	told   map[string]int64 // what the metrics must say; nil: nobody knows any more
 }
 
@@ -61,7 +63,7 @@ func (w *world) run(t *testing.T) (calls int, wrong *failure) {
 	bubble(t, func(t *testing.T) {
 		own := *w
 		own.rules = slices.Clone(w.rules)
-		p := &play{world: &own, passed: passed{}, told: map[string]int64{}}
+		p := &play{world: &own, t: t, told: map[string]int64{}}
 		n := resp.NewNetwork(resp.Options{Ran: func(r resp.Run) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -70,45 +72,44 @@ func (w *world) run(t *testing.T) (calls int, wrong *failure) {
 		p.server = n.Add("10.0.0.1:6379")
 		p.becomes(fault{})
 		p.gateway = inside(t, p.server, w.yaml(), fmt.Sprint("SHADOW_MODE=", w.shadow), fmt.Sprint("SCRIPT_MODE=", w.script), "LIMIT_RESPONSE_HEADERS_ENABLED=true")
-		if wrong = p.all(); wrong != nil { // else the gateway must close its connections
-			n.Close()
-		}
-		calls = p.calls
-	})
-	return calls, wrong
-}
-
-// all makes all steps, until a property fails.
-func (p *play) all() (wrong *failure) {
-	defer func() {
-		if e := recover(); e != nil {
+		require.Empty(t, p.server.Memory().Keys(), "the gateway's probe")
+		defer func() {
 			var is bool
-			if wrong, is = e.(*failure); !is {
+			calls = p.calls
+			if e := recover(); e == nil {
+				return // the gateway must close its connections
+			} else if wrong, is = e.(*failure); !is {
 				panic(e)
 			}
-		}
-	}()
-	for i, s := range p.steps {
-		p.step = i
-		time.Sleep(time.Microsecond)
-		p.do(s)
-	}
-	p.step++
-	p.heal()
-	for _, o := range p.owes {
-		p.settle(o, 100)
-	}
-	p.beyond()
-	p.metrics()
-	return nil
+			n.Close()
+		}()
+		p.playSteps()
+	})
+	return calls, wrong
 }
 
 func (p *play) fail(property, format string, args ...any) {
 	panic(&failure{property, fmt.Sprintf("step %d: ", p.step) + fmt.Sprintf(format, args...)})
 }
 
-// do makes a step.
-func (p *play) do(s step) {
+// playSteps makes all steps.
+func (p *play) playSteps() {
+	for i, s := range p.steps {
+		p.step = i
+		time.Sleep(time.Microsecond)
+		p.makes(s)
+	}
+	p.step++
+	p.heal()
+	for _, o := range p.owes {
+		p.settles(o, 100)
+	}
+	p.metrics()
+	time.Sleep(2 * watched)
+	p.noticed(false, false)
+}
+
+func (p *play) makes(s step) {
 	switch s.does {
 	case "ask":
 		p.ask(s.asks)
@@ -118,21 +119,21 @@ func (p *play) do(s step) {
 		if i := s.value * (len(p.owes) - 1); len(p.owes) > 0 {
 			o := p.owes[i]
 			p.owes = slices.Delete(p.owes, i, i+1)
-			p.settle(o, s.n)
+			p.settles(o, s.n)
 		}
 	case "pass":
 		time.Sleep(s.wait)
-	case "fault":
-		p.heal()
-		p.fault = s.fault
-		p.becomes(faults[s.fault])
-	case "heal":
-		p.heal()
 	case "flood":
 		p.flood()
 	default:
 		p.heal()
-		p.change(s.does)
+		switch s.does {
+		case "fault":
+			p.fault, p.since = s.fault, time.Now()
+			p.becomes(faults[s.fault])
+		case "double", "spoil", "unshadow":
+			p.reload(s.does)
+		}
 	}
 }
 
@@ -147,6 +148,9 @@ func (p *play) becomes(f fault) {
 func (p *play) heal() {
 	if p.fault == "" {
 		return
+	}
+	if f := faults[p.fault]; (f.deaf || f.refuses) && time.Since(p.since) > 2*watched {
+		p.noticed(true, f.refuses)
 	}
 	p.becomes(fault{})
 	for range 20 {
@@ -168,32 +172,35 @@ func (p *play) heal() {
 	p.fail("recovers", "20 s after %s the gateway is not well", p.fault)
 }
 
+// noticed fails if the gateway doesn't know that the server is unavailable, or refuses it.
+func (p *play) noticed(away, refuses bool) {
+	shown := strings.Contains(p.page(p.t, p.debug+"/metrics"), "\ngothrottle_gateway_server_away 1\n")
+	if shown != away || p.healthy() == refuses {
+		p.fail("noticed", "with the fault %q the server is away: %t, and the gateway healthy: %t", p.fault, shown, p.healthy())
+	}
+}
+
+// healthy asks over HTTP and gRPC.
 func (p *play) healthy() bool {
-	return p.send("GET", p.web+"/healthcheck", http.Header{}).StatusCode == 200
+	web := p.get(p.t, p.web+"/healthcheck")
+	text := body(p.t, web)
+	status, err := p.answers.Health.Check(context.Background(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
+	well := web.StatusCode == 200 && text == map[bool]string{false: "OK\n", true: "OK, by the script\n"}[p.script]
+	if err != nil || well != (status.Status == healthpb.HealthCheckResponse_SERVING) {
+		p.fail("health", "HTTP says %d, %s; gRPC %s", web.StatusCode, text, status)
+	}
+	return well
 }
 
-func (p *play) send(method, url string, header http.Header) *http.Response {
-	r, err := http.NewRequest(method, url, nil)
-	if err != nil {
-		panic(err)
-	}
-	r.Header = header
-	answer, err := p.client.Do(r)
-	if err != nil {
-		panic(err)
-	}
-	return answer
-}
-
-// change changes the file of rules, and waits until it is in force.
-func (p *play) change(how string) {
+// reload changes the file of rules.
+func (p *play) reload(how string) {
 	var ended []int
 	wait := time.Duration(0)
 	for i := range p.rules {
 		l := &p.rules[i]
 		switch {
 		case how == "double":
-			l.units, p.passed = 2*l.units, nil
+			l.units *= 2
 		case how == "unshadow" && l.shadow:
 			l.shadow, ended, wait = false, append(ended, i), max(wait, l.drains()+l.lockout)
 		}
@@ -202,18 +209,9 @@ func (p *play) change(how string) {
 	if how == "spoil" { // the rules before it stay
 		text = strings.Replace(text, "rate_limit", "ratelimit", 1)
 	}
-	if err := os.WriteFile(p.folder+"/rules.yaml", []byte(text), 0o600); err != nil {
-		panic(err)
-	}
-	if time.Sleep(watched + time.Second); len(ended) > 0 {
-		time.Sleep(wait)
-		p.polite(ended)
-	}
-}
-
-// polite asks for one hit of rules whose shadow ended so long ago that a full limit has drained.
-func (p *play) polite(ended []int) {
-	for _, i := range ended {
+	p.writes(p.t, "rules.yaml", text)
+	time.Sleep(wait)
+	for _, i := range ended { // so long ago that a full limit has drained
 		for value := range 2 {
 			d := p.of(ask{rule: i, value: value, hits: max(1, p.rules[i].estimate)})
 			if s := d.look(p.server.Memory()); d.decide(s).over {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
@@ -100,33 +99,30 @@ func TestXDS(t *testing.T) {
 	_, err := g.ShouldRateLimit(t.Context(), request("d", "k=a"))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Equal(t, 503, g.get(t, g.web+"/healthcheck").StatusCode)
-	until := func(want, descriptor string) {
+	becomes := func(version string, left uint32, rules ...string) {
 		t.Helper()
-		require.Eventually(t, func() bool {
-			_, err := g.ShouldRateLimit(t.Context(), request("d", descriptor))
-			return err == nil && g.ask(t, "d", descriptor) == want
-		}, servers.Patience, 10*time.Millisecond)
+		m.send(t, version, rules...)
+		until(t, "rules "+version, func() bool {
+			r, err := g.ShouldRateLimit(t.Context(), request("d", "k=a*0"))
+			return err == nil && r.Statuses[0].LimitRemaining == left
+		})
 	}
 	m.serve(t)
-	m.send(t, "1", limited("DAY", "5"))
-	until("OK o5", "k=a*0")
+	becomes("1", 5, limited("DAY", "5"))
 	require.Equal(t, []string{"a"}, m.headers.Load())
-	require.Eventually(t, func() bool { return g.get(t, g.web+"/healthcheck").StatusCode == 200 }, servers.Patience, 10*time.Millisecond)
+	answers(t, g.web+"/healthcheck", 200)
 	m.send(t, "2", limited("UNKNOWN", "6"))
-	require.Eventually(t, func() bool { return m.refused.Load() != nil }, servers.Patience, 10*time.Millisecond)
+	until(t, "a refusal", func() bool { return m.refused.Load() != nil })
 	require.Contains(t, m.refused.Load(), "xds:n:1: rule d.k: invalid unit ''")
 	require.Contains(t, g.page(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 1\n")
 	require.Equal(t, "OK o5", g.ask(t, "d", "k=a*0"))
 	require.Equal(t, 1, strings.Count(g.log(), "the rules are refused")) // though they come again and again
-	m.send(t, "3", limited("DAY", "7"))
-	until("OK o7", "k=a*0")
+	becomes("3", 7, limited("DAY", "7"))
 	m.server.Stop()
 	m.serve(t)
-	m.send(t, "3", limited("DAY", "8"))
-	until("OK o8", "k=a*0")
+	becomes("3", 8, limited("DAY", "8"))
 	require.Contains(t, g.log(), "the xDS server is away")
-	m.send(t, "4")
-	until("OK o0", "k=a*0")
+	becomes("4", 0)
 }
 
 // The rules that Envoy Gateway makes of its policies limit the descriptors that its routes send. testdata/envoy-gateway.json
