@@ -1,8 +1,6 @@
 #!/bin/bash
 # The gateway: its rules, decisions and answers on a local server, beside envoyproxy/ratelimit, and behind nginx, Caddy and
-# HAProxy, before apps of Go, Express and gunicorn. Traefik takes part if it is on PATH. Arguments are passed on to the tests:
-# after build/gateway.sh, "-run '^$' -bench Load -benchtime 3s -count 5" compares the speed, with h2load of the package
-# nghttp2-client.
+# HAProxy, before apps of Express and gunicorn. Traefik takes part if it is on PATH. Arguments are passed on to the tests.
 . "$(dirname "$0")/lib.sh"
 
 export PATH=$PATH:/usr/sbin

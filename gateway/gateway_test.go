@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -48,25 +47,21 @@ type gateway struct {
 
 // output is what a program prints.
 type output struct {
-	mu    sync.Mutex
-	text  strings.Builder
-	ready chan struct{} // closed when the program says so
+	mu   sync.Mutex
+	text strings.Builder
 }
 
 func (o *output) Write(line []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if bytes.Contains(line, []byte("msg=ready")) {
-		close(o.ready)
-	}
 	return o.text.Write(line)
 }
 
 // newGateway returns a gateway with a file of rules, and settings that name it.
 func newGateway(t *testing.T, rules string, settings map[string]string, more ...string) *gateway {
-	g := &gateway{folder: t.TempDir(), out: &output{ready: make(chan struct{})}}
-	writeFile(t, g.folder+"/rules.yaml", rules)
+	g := &gateway{folder: t.TempDir(), out: &output{}}
 	settings["CONFIG"] = g.folder
+	writeFile(t, g.folder+"/rules.yaml", rules)
 	for _, pair := range more {
 		name, v, _ := strings.Cut(pair, "=")
 		settings[name] = v
@@ -178,16 +173,10 @@ func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, env, g.out) }()
-	g.stop = sync.OnceValue(func() error {
-		cancel()
-		return <-ended
-	})
+	g.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = g.stop() })
-	select {
-	case <-g.out.ready:
-	case err := <-ended:
-		t.Fatal("the gateway has ended: ", err)
-	}
+	until(t, "a ready gateway", func() bool { return len(ended) > 0 || strings.Contains(g.log(), "msg=ready") })
+	require.Empty(t, ended, "it has ended")
 	g.conn = dial(t, g.grpc, insecure.NewCredentials())
 	g.RateLimitServiceClient = pb.NewRateLimitServiceClient(g.conn)
 	return g
@@ -293,11 +282,4 @@ func (g *gateway) ask(t *testing.T, domain string, descriptors ...string) string
 		text += fmt.Sprint(" ", map[bool]string{true: "o", false: "X"}[st.Code == pb.RateLimitResponse_OK], st.LimitRemaining)
 	}
 	return text
-}
-
-// server starts a server with the module of GOTHROTTLE_MODULE.
-func server(t testing.TB) *servers.Server {
-	t.Helper()
-	servers.Needed(t, "test-gateway")
-	return servers.New(t, servers.Options{})
 }

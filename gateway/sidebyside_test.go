@@ -1,17 +1,11 @@
 package main
 
 import (
-	"context"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"runtime"
-	"slices"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,33 +18,29 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// theirs is envoyproxy/ratelimit.
-var theirs = os.Getenv("GOTHROTTLE_RATELIMIT")
-
-// process starts a program with these rules, which is ours or theirs, and waits until it limits the probe.
-func process(t testing.TB, program, addr, rules, probe string) (at string, pid int) {
+// upstream starts envoyproxy/ratelimit with these rules, and returns its client when it has read them.
+func upstream(t *testing.T, addr, rules string) pb.RateLimitServiceClient {
 	t.Helper()
-	if theirs == "" {
+	program := os.Getenv("GOTHROTTLE_RATELIMIT")
+	if program == "" {
 		t.Skip("only with GOTHROTTLE_RATELIMIT: see make test-gateway")
 	}
-	root := t.TempDir()
+	root, env := t.TempDir(), environment(addr)
 	require.NoError(t, os.MkdirAll(root+"/sub/config", 0o700))
 	writeFile(t, root+"/sub/config/rules.yaml", rules)
 	cmd := exec.Command(program)
 	cmd.Env = append(os.Environ(), "RUNTIME_ROOT="+root, "RUNTIME_SUBDIRECTORY=sub", "REDIS_SOCKET_TYPE=tcp", "DISABLE_STATS=true",
 		"LOG_LEVEL=error", "LIMIT_RESPONSE_HEADERS_ENABLED=true")
-	env := environment(addr)
 	for name, v := range env {
 		cmd.Env = append(cmd.Env, name+"="+v)
 	}
 	servers.Background(t, cmd)
-	at = "127.0.0.1:" + env["GRPC_PORT"]
-	client := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
+	client := pb.NewRateLimitServiceClient(dial(t, "127.0.0.1:"+env["GRPC_PORT"], insecure.NewCredentials()))
 	until(t, "rules", func() bool {
-		r, err := client.ShouldRateLimit(t.Context(), request("d", probe+"*0"))
+		r, err := client.ShouldRateLimit(t.Context(), request("d", "to=1*0"))
 		return err == nil && r.Statuses[0].CurrentLimit != nil
 	})
-	return at, cmd.Process.Pid
+	return client
 }
 
 // examples are rules like those of the README of envoyproxy/ratelimit, in one domain. Their windows are days, so that no
@@ -119,12 +109,12 @@ func answer(r *pb.RateLimitResponse) string {
 // Random requests get the same codes, limits and remaining as from envoyproxy/ratelimit on the same server. Windows of each
 // unit end when theirs end. GOTHROTTLE_CALLS is the number of requests, GOTHROTTLE_SEED the first seed.
 func TestSideBySide(t *testing.T) {
-	s, text := server(t), examples
+	servers.Needed(t, "test-gateway")
+	s, text := servers.New(t, servers.Options{}), examples
 	for unit := range rules.Periods {
 		text += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
-	at, _ := process(t, theirs, s.Addr, text, "to=1")
-	other := pb.NewRateLimitServiceClient(dial(t, at, insecure.NewCredentials()))
+	other := upstream(t, s.Addr, text)
 	g := start(t, s.Addr, text, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
 		want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))
@@ -172,84 +162,4 @@ func setting(name string, otherwise int) int {
 		return n
 	}
 	return otherwise
-}
-
-// cpu returns the processor time of a process, in seconds.
-func cpu(b *testing.B, pid int) (seconds float64) {
-	b.Helper()
-	_, text, _ := strings.Cut(readFile(b, fmt.Sprintf("/proc/%d/stat", pid)), ") ")
-	for _, field := range strings.Fields(text)[11:13] { // user and system
-		ticks, _ := strconv.ParseFloat(field, 64)
-		seconds += ticks / 100
-	}
-	return seconds
-}
-
-// h2load makes calls for one key over 4 connections, 64 at once on each unless a rate is given, and takes little of the
-// processors itself. It returns how long each took.
-func h2load(b *testing.B, at string, more ...string) (took []time.Duration) {
-	b.Helper()
-	folder := b.TempDir()
-	message, err := proto.Marshal(request("d", "k=x"))
-	require.NoError(b, err)
-	frame := append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
-	writeFile(b, folder+"/body", string(frame))
-	cmd := exec.Command("h2load", append(more, "-n", strconv.Itoa(max(b.N, 4)), "-c", "4", "-m", "64", "-d", folder+"/body", "--log-file", folder+"/log",
-		"-H", "content-type: application/grpc", "-H", "te: trailers", "http://"+at+pb.RateLimitService_ShouldRateLimit_FullMethodName)...)
-	out, err := cmd.CombinedOutput()
-	require.NoError(b, err, string(out))
-	for line := range strings.Lines(readFile(b, folder+"/log")) { // start, status, µs
-		us, err := strconv.Atoi(strings.Fields(line)[2])
-		require.NoError(b, err)
-		took = append(took, time.Duration(us)*time.Microsecond)
-	}
-	return took
-}
-
-// callers makes calls for many keys from 64 goroutines over 4 connections.
-func callers(b *testing.B, at string) []time.Duration {
-	var clients []pb.RateLimitServiceClient
-	for range 4 {
-		clients = append(clients, pb.NewRateLimitServiceClient(dial(b, at, insecure.NewCredentials())))
-	}
-	var next atomic.Int64
-	took := make([]time.Duration, b.N)
-	b.SetParallelism(64 / runtime.GOMAXPROCS(0))
-	b.RunParallel(func(more *testing.PB) {
-		for more.Next() {
-			n, began := int(next.Add(1))-1, time.Now()
-			_, err := clients[n%4].ShouldRateLimit(context.Background(), request("d", fmt.Sprint("k=", n*7919%10_000)))
-			if took[n] = time.Since(began); err != nil {
-				panic(err)
-			}
-		}
-	})
-	return took
-}
-
-// The same load on this program and on envoyproxy/ratelimit, on one server: see docs/gateway.md.
-func BenchmarkLoad(b *testing.B) {
-	const rules = "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 1000000000}}\n"
-	s := server(b)
-	other, otherPID := process(b, theirs, s.Addr, rules, "k=x")
-	ours, pid := process(b, "../build/out/gothrottle-gateway", s.Addr, rules, "k=x")
-	for name, play := range map[string]func(b *testing.B, at string) []time.Duration{
-		"1_key":      func(b *testing.B, at string) []time.Duration { return h2load(b, at) },
-		"1000_per_s": func(b *testing.B, at string) []time.Duration { return h2load(b, at, "--rps", "250") },
-		"10000_keys": callers,
-	} {
-		for at, pid := range map[string]int{ours: pid, other: otherPID} {
-			program := map[string]string{ours: "ours", other: "theirs"}[at]
-			b.Run(name+"/"+program, func(b *testing.B) {
-				server, own := cpu(b, s.Process.Process.Pid), cpu(b, pid)
-				took := play(b, at)
-				slices.Sort(took)
-				n := float64(len(took))
-				b.ReportMetric(n/b.Elapsed().Seconds(), "decisions/s")
-				b.ReportMetric((cpu(b, s.Process.Process.Pid)-server)/n*1e6, "server-µs/op")
-				b.ReportMetric((cpu(b, pid)-own)/n*1e6, "program-µs/op")
-				b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "p99-ms")
-			})
-		}
-	}
 }
