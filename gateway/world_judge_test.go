@@ -12,8 +12,6 @@ import (
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-
-	"gothrottle/commands/memory/resp"
 )
 
 // asking is a request under way, and what is known of it.
@@ -27,9 +25,7 @@ type asking struct {
 // begin begins a request. skip says that a proxy admits it without asking the gateway.
 func (p *play) begin(asks []ask) (q *asking, skip bool) {
 	p.calls++
-	p.mu.Lock()
-	p.ran = nil
-	p.mu.Unlock()
+	p.admits.Clear()
 	q, skip = &asking{began: time.Now()}, p.health && !p.healthy()
 	for _, a := range asks {
 		d := p.of(a)
@@ -64,21 +60,13 @@ func (p *play) expects(q *asking) {
 		}
 	}
 	allOrNone(q.all, func(d *asked) state { return map[bool]state{true: d.server, false: d.local}[q.decided] })
-	if !q.known {
-		p.told = nil
-		p.admitted(q)
+	if q.known {
+		return
 	}
-}
-
-// admitted fails if a fail-closed rule's hits may have passed without a reply of the server: those that it has not decided.
-func (p *play) admitted(q *asking) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, d := range q.all {
-		d.want.over = d.closes() && !slices.ContainsFunc(p.ran, func(r resp.Run) bool {
-			reply, _ := r.Reply.([]any)
-			return slices.Contains(r.Words, d.key) && len(reply) > 0 && reply[0] == int64(0)
-		})
+	p.told = nil
+	for _, d := range q.all { // a fail-closed rule's hits pass if the server has admitted them
+		_, admitted := p.admits.Load(d.key)
+		d.want.over = d.closes() && !admitted
 	}
 }
 

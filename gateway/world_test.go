@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ type ask struct {
 var (
 	seeds      = flag.Int("seeds", 0, "how many worlds TestWorld plays, and TestWorld_known for each known fault")
 	algorithms = []string{"fixed_window", "sliding_window", "gcra"}
+	unit       = map[time.Duration]string{time.Second: "second", time.Minute: "minute"}
 )
 
 // oneOf returns one of some values.
@@ -159,40 +161,36 @@ func (w *world) randomAsk(r *rand.Rand, i, value int) ask {
 func (w *world) yaml() string {
 	descriptors, http := "", ""
 	for i, l := range w.rules {
-		all := fmt.Sprintf(", shadow_mode: %t, rate_limit: {%s}", l.shadow, l.limit())
+		limit := given("unit", unit[l.period], "requests_per_unit", l.units, "algorithm", l.algorithm, "burst", l.burst, "lockout", l.lockout, "late", l.late, "excess", l.excess)
+		if l.algorithm == "concurrency" {
+			limit = given("concurrency", l.units, "hold", l.period)
+		}
+		all := fmt.Sprintf("shadow_mode: %t, rate_limit: {on_failure: %s%s}", l.shadow, l.failure, limit)
 		switch {
 		case l.http && l.cost:
 			all += fmt.Sprintf(", cost: {header: C%d, estimate: %d}", i, l.estimate)
 		case l.algorithm == "concurrency":
-			all = ", descriptors: [{key: id" + all + "}]"
+			all = "descriptors: [{key: id, " + all + "}]"
 		case l.share+l.reserve > 0:
-			all += ", descriptors: [{key: t" + given("share", l.share) + given("reserve", l.reserve) + "}]"
+			all += ", descriptors: [{key: t" + given("share", l.share, "reserve", l.reserve) + "}]"
 		}
 		if l.http {
-			http += fmt.Sprintf("  - {name: n%d, match: {headers: {R%d: '*'}}, by: [host]%s}\n", i, i, all)
+			http += fmt.Sprintf("  - {name: n%d, match: {headers: {R%d: '*'}}, by: [host], %s}\n", i, i, all)
 		} else {
-			descriptors += fmt.Sprintf("- {key: r%d%s}\n", i, all)
+			descriptors += fmt.Sprintf("- {key: r%d, %s}\n", i, all)
 		}
 	}
 	return fmt.Sprintf("domain: d\nhash_tag: %s\ndescriptors:\n%shttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n%s", w.tag, descriptors, http)
 }
 
-// limit is a rule's rate_limit.
-func (l *rule) limit() string {
-	if l.algorithm == "concurrency" {
-		return fmt.Sprintf("concurrency: %d, hold: %s, on_failure: %s", l.units, l.period, l.failure)
+// given are keys with their values, but for those that are zero.
+func given(pairs ...any) (text string) {
+	for i := 0; i < len(pairs); i += 2 {
+		if !reflect.ValueOf(pairs[i+1]).IsZero() {
+			text += fmt.Sprintf(", %s: %v", pairs[i], pairs[i+1])
+		}
 	}
-	unit := map[time.Duration]string{time.Second: "second", time.Minute: "minute"}[l.period]
-	return fmt.Sprintf("unit: %s, requests_per_unit: %d, algorithm: %s, on_failure: %s", unit, l.units, l.algorithm, l.failure) +
-		given("burst", l.burst) + given("lockout", l.lockout) + given("late", l.late) + given("excess", l.excess)
-}
-
-// given is a key with a value, unless it is zero.
-func given[T comparable](key string, value T) string {
-	if value == *new(T) {
-		return ""
-	}
-	return fmt.Sprintf(", %s: %v", key, value)
+	return text
 }
 
 func (w *world) String() string {
