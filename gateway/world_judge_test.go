@@ -90,8 +90,8 @@ func (p *play) charged(q *asking) {
 	}
 }
 
-// ask sends descriptors.
-func (p *play) ask(asks []ask) {
+// askEnvoy sends descriptors.
+func (p *play) askEnvoy(asks []ask) {
 	q, skip := p.begin(asks)
 	if skip {
 		return
@@ -174,8 +174,8 @@ type owed struct {
 	at       time.Time
 }
 
-// check asks as a proxy does.
-func (p *play) check(asks []ask, value int) {
+// askProxy asks as nginx does.
+func (p *play) askProxy(asks []ask, value int) {
 	q, skip := p.begin(asks)
 	if skip {
 		return

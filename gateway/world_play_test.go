@@ -113,9 +113,9 @@ func (p *play) playSteps() {
 func (p *play) makes(s step) {
 	switch s.does {
 	case "ask":
-		p.ask(s.asks)
+		p.askEnvoy(s.asks)
 	case "check":
-		p.check(s.asks, s.value)
+		p.askProxy(s.asks, s.value)
 	case "settle":
 		if i := s.value * (len(p.owes) - 1); len(p.owes) > 0 {
 			o := p.owes[i]
