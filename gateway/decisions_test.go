@@ -41,6 +41,7 @@ descriptors:
 - {key: b, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: n, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
+- {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
 - key: model
   rate_limit: {unit: day, requests_per_unit: 100, algorithm: sliding_window}
@@ -61,7 +62,7 @@ descriptors:
 - {key: m, detailed_metric: true, rate_limit: {unit: day, requests_per_unit: 5}}
 `
 
-// What neither TestSideBySide nor TestWorld asks is decided as the steps say. In a cluster the keys of one tag are at one node.
+// The steps ask what neither TestSideBySide nor TestWorld does. In a cluster the keys of one tag are at one node.
 // Two gateways take turns: what one counts, the other must know.
 func TestDecisions(t *testing.T) { bubble(t, testDecisions) }
 
@@ -96,6 +97,7 @@ tokens=a*-2: OK o0`,
 		"domain: d\nhash_tag: domain" + tagged: `
 a=1 a=1 s=1: OK o3 o3 o0 // one key twice
 n=1 a=3: OVER_LIMIT X0 o5
+q=1*2 a=4: OVER_LIMIT X1 o4 // a quota is charged apart
 b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
 model=a,tenant=y*25 model=a*25: OK o50 o75 // the limit around it is taken from once
 model=b,tenant=x*20 model=b,tenant=y*20: OK o60 o40 // one after the other
