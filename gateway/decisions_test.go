@@ -99,6 +99,7 @@ a=1 a=1 s=1: OK o3 o3 o0 // one key twice
 n=1 a=3: OVER_LIMIT X0 o5
 q=1*2 a=4: OVER_LIMIT X1 o4 // a quota is charged apart
 b=4,gothrottle.settle=*2 a=3*7: OVER_LIMIT o0 X5 // and so is a report
+s=2*2 a=5*2: OK o1 o3 // a shadow refuses nobody
 b=3*1000000000000 b=3*1000000000000: OVER_LIMIT X2 X2
 model=a,tenant=y*25 model=a*25: OK o50 o75 // the limit around it is taken from once
 model=b,tenant=x*20 model=b,tenant=y*20: OK o60 o40 // one after the other
