@@ -52,6 +52,8 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 	switch {
 	case (p.Cause != nil) != (p.Source == throttle.FailedOpen || p.Source == throttle.FailedClosed):
 		return "its source has another cause"
+	case p.Cause != nil && slices.Contains([]string{"Peek", "PeekSlot", "Refund", "Settle", "Raise"}, o.Verb):
+		return "an outage is a success"
 	case p.Source == throttle.FailedOpen && (!l.Open || all || !p.Allowed || p.Granted != n):
 		return "it failed open"
 	case p.Source == throttle.FailedClosed && (!l.Closed || all || !denied || p.RetryAfter != time.Second):
