@@ -9,7 +9,7 @@ read -ra each <<<"$servers"
 mkdir -p build/out
 go test -count=1 ./tests/chaos
 go build -o build/out/chaos-program ./tests/chaos
-fifth=$((${CHAOS_SECONDS:-120} / ${#each[@]} / 5))
+fifth=$((${CHAOS_SECONDS:-60} / ${#each[@]} / 5))
 for server in "${each[@]}"; do
   "$server" --version
   for file in tests/chaos/testdata/*.json; do
