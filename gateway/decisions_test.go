@@ -133,11 +133,11 @@ func TestTimeZone(t *testing.T) {
 - {key: day, rate_limit: {unit: day, requests_per_unit: 5, time_zone: Asia/Tokyo}}
 - {key: month, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}
 http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}]}`)
-		for hits, over := range map[string]time.Duration{"*1": 0, "*0": time.Second} { // with 0, nothing is in use
+		for _, hits := range []string{"*1", "*0"} {
 			response, err := g.ShouldRateLimit(t.Context(), request("d", "day=a"+hits[1:]+hits, "month=a"+hits[1:]+hits))
 			require.NoError(t, err)
-			require.Equal(t, 3*time.Hour+over, response.Statuses[0].DurationUntilReset.AsDuration())
-			require.Equal(t, 15*24*time.Hour+3*time.Hour+over, response.Statuses[1].DurationUntilReset.AsDuration())
+			require.Equal(t, 3*time.Hour, response.Statuses[0].DurationUntilReset.AsDuration())
+			require.Equal(t, 15*24*time.Hour+3*time.Hour, response.Statuses[1].DurationUntilReset.AsDuration())
 		}
 		require.Equal(t, `"all";q=5`, g.get(t, g.web+"/check").Header.Get("RateLimit-Policy"), "no length of a window")
 	})
@@ -153,7 +153,7 @@ func TestAway(t *testing.T) {
 		began := time.Now()
 		g.ask(t, "d", slices.Repeat([]string{"slot=1*-1"}, 32)...)
 		require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
-		require.Equal(t, "OK o5", g.ask(t, "d", "a=a,tenant=b*5"))
+		require.Equal(t, "OK o0", g.ask(t, "d", "a=a,tenant=b*5"))
 		for range 100 {
 			require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "a=a,tenant=b"))
 		}
@@ -183,23 +183,36 @@ func TestBudget(t *testing.T) {
 	})
 }
 
-// A gateway that its server refuses does not start. A running one isn't ready then, even if the server refuses one command, or
-// the rules have no limit.
+// A gateway that its server refuses does not start: in time it finds out. One that runs stays healthy, says what is wrong, and
+// does as on_failure says, as it does for errors that pass, with which it also starts.
 func TestRefused(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := inMemory(t)
-		for text, rules := range map[string]string{"NOPERM no": ours, "WRONGPASS wrong": "domain: d\ndescriptors: [{key: a, rate_limit: {unlimited: true}}]"} {
-			g := inside(t, s, rules)
-			s.Change(func(f *resp.Faults) {
-				f.Reply = func(words []string) (any, bool) { return memory.Error(text), rules != ours || words[0] == "GO.WINDOW" }
-			})
-			require.ErrorContains(t, inside(t, s, "", "CONFIG="+g.folder).begin(t.Context()), "refuses the gateway", text)
-			time.Sleep(watched + time.Millisecond)
-			require.Equal(t, 503, g.get(t, g.web+"/healthcheck").StatusCode)
-			require.Contains(t, g.log(), "refuses the gateway, which isn't ready")
+	for text, refuses := range map[string]bool{"NOAUTH no": true, "WRONGPASS no": true, "NOPERM no": true, "READONLY no": true, "DENIED no": true,
+		"ERR This instance has cluster support disabled": true, "ERR unknown command": true, "LOADING soon": false, "MASTERDOWN no": false,
+		"CLUSTERDOWN no": false, "BUSY no": false, "OOM no": false, "MISCONF no": false, "NOREPLICAS no": false, "ERR max number of clients reached": false} {
+		bubble(t, func(t *testing.T) {
+			s := inMemory(t)
+			g := inside(t, s, "domain: d\ndescriptors: [{key: open, rate_limit: {unit: day, requests_per_unit: 5}},"+
+				"{key: closed, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}}]", "LIMIT_RESPONSE_HEADERS_ENABLED=true")
+			s.Change(func(f *resp.Faults) { f.Reply = func([]string) (any, bool) { return memory.Error(text), true } })
+			err := inside(t, s, "", "CONFIG="+g.folder).begin(t.Context())
+			require.Equal(t, refuses, err != nil, "%s: %v", text, err)
+			time.Sleep(2 * watched)
+			require.Equal(t, 200, g.get(t, g.web+"/healthcheck").StatusCode, text)
+			require.Contains(t, g.page(t, g.debug+"/metrics"), "gothrottle_gateway_server_away 1")
+			require.Equal(t, refuses, strings.Contains(g.log(), "refuses the gateway"), "%s: %s", text, g.log())
+			for rule, want := range map[string]pb.RateLimitResponse_Code{"open": pb.RateLimitResponse_OK, "closed": pb.RateLimitResponse_OVER_LIMIT} {
+				r, err := g.ShouldRateLimit(t.Context(), request("d", rule+"=a"))
+				require.NoError(t, err)
+				require.Equal(t, want, r.OverallCode, text)
+				require.Nil(t, r.Statuses[0].CurrentLimit, "numbers that nobody has counted")
+				require.Len(t, r.ResponseHeadersToAdd, 1)
+				require.Equal(t, "Gothrottle-Fallback "+rule, r.ResponseHeadersToAdd[0].Key+" "+r.ResponseHeadersToAdd[0].Value)
+			}
 			s.Change(func(f *resp.Faults) { f.Reply = nil })
-		}
-	})
+			time.Sleep(2 * watched)
+			require.Contains(t, g.log(), "the server decides again")
+		})
+	}
 }
 
 // A changed file is in force within seconds. A file with a mistake changes nothing, nor does the end of a file of http rules:

@@ -101,20 +101,20 @@ func (p *program) close() {
 	_ = p.rdb.Close()
 }
 
-// begin puts the first rules into force, and asks the server whether it accepts this program.
+// begin puts the first rules into force, and returns why the server refuses this program: it lacks the module, say, or the
+// password is wrong. While the server is unavailable, on_failure decides.
 func (p *program) begin(ctx context.Context) error {
 	if err := p.firstRules(ctx); err != nil {
 		return err
 	}
-	switch err := p.decides.Check(ctx); {
-	case engine.Refuses(err):
-		return p.refused(err)
-	case err != nil:
-		p.log.Warn("the server is away: each rule's on_failure decides until it is back", "error", err)
+	err := p.decides.Check(ctx)
+	if err == nil {
+		err = p.decides.Probe(ctx)
 	}
-	if err := p.probe(ctx); !errors.Is(err, errNoRules) {
-		return err
+	if engine.Refuses(err) {
+		return fmt.Errorf("the server %s refuses the gateway: %w", p.redis.Addrs, err)
 	}
+	p.note(err)
 	return nil
 }
 
@@ -214,6 +214,7 @@ type program struct {
 	answers *serve.Service
 	traces  serve.Traces
 	files   []rules.File // that were read last
+	why     string       // the server doesn't decide
 }
 
 // firstRules puts rules into force. Without FORCE_START_WITHOUT_INITIAL_CONFIG it waits for those that come over xDS, and
@@ -250,9 +251,6 @@ func (p *program) firstRules(ctx context.Context) error {
 
 const refusedRules = "the rules are refused, and the old ones stay in force"
 
-// errNoRules is why a program with HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED isn't ready.
-var errNoRules = errors.New("no domain has rules yet")
-
 // load reads the files.
 func (p *program) load() error { return p.use(rules.Read(p.config)) }
 
@@ -284,11 +282,10 @@ func (p *program) use(files []rules.File, err error) error {
 	return nil
 }
 
-// watch compares the files with those that were loaded, and asks the server whether it accepts the gateway. An error is
-// logged once.
+// watch compares the files with those that were loaded, and asks the server whether it decides. An error is logged once.
 func (p *program) watch(ctx context.Context, every time.Duration) {
 	for before := ""; ctx.Err() == nil; time.Sleep(every) {
-		_ = p.probe(ctx)
+		p.note(p.decides.Probe(ctx))
 		if p.xds != nil {
 			continue
 		}
@@ -301,31 +298,29 @@ func (p *program) watch(ctx context.Context, every time.Duration) {
 	}
 }
 
-// probe asks the server by each command of the rules, without taking anything, and returns why it refuses this program: it
-// lacks the module, the password or a permission is wrong, or it is a replica. Then the program isn't ready. While the
-// server is away, on_failure decides.
-func (p *program) probe(ctx context.Context) error {
-	err := p.decides.Probe(ctx)
+// note notes why the server doesn't decide, nil if it does, and whether rules have come. A gateway that serves stays ready:
+// a proxy that takes an unready one for unavailable would admit what on_failure refuses.
+func (p *program) note(err error) {
 	p.answers.Away(err)
-	switch {
+	why := ""
+	if err != nil {
+		why = "unavailable"
+	}
+	if engine.Refuses(err) {
+		why = err.Error()
+	}
+	switch before := p.why; {
+	case why == before:
+	case why == "":
+		p.log.Info("the server decides again")
 	case engine.Refuses(err):
-		err = p.refused(err)
-	case p.needsRules && len(p.answers.Rules.Load().Domains) == 0:
-		err = errNoRules
-	case err != nil && p.answers.Refusal() != errNoRules:
-		return nil
-	default: // on_failure decides while the server is away, and rules have come
-		err = nil
+		p.log.Error("the server refuses the gateway: each rule's on_failure decides until somebody changes that", "error", err)
+	default:
+		p.log.Warn("the server is unavailable: each rule's on_failure decides until it is back", "error", err)
 	}
-	switch before := p.answers.Refuse(err); {
-	case err != nil && before == nil:
-		p.log.Error(err.Error())
-	case err == nil && before != nil:
-		p.log.Info("the server accepts the gateway, which is ready")
+	p.why = why
+	ready := !p.needsRules || len(p.answers.Rules.Load().Domains) > 0
+	if before := p.answers.Ready(ready); ready && !before {
+		p.log.Info("rules have come, and the gateway is ready")
 	}
-	return err
-}
-
-func (p *program) refused(err error) error {
-	return fmt.Errorf("the server %s refuses the gateway, which isn't ready: %w", p.redis.Addrs, err)
 }

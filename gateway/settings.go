@@ -104,8 +104,9 @@ func (s *settings) table() *flag.FlagSet {
 	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "the beginning of all keys")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "how long a decision waits for the server")
 	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "how many units of a limit to take in advance")
+	f.UintVar(&s.engine.LocalKeys, "LOCAL_KEYS", 100_000, "how many keys `on_failure: local` counts at most: the limits of those used least recently begin again")
 	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run the script, for servers without the module")
-	f.BoolVar(&s.serve.Shadow, "SHADOW_MODE", false, "refuse no request")
+	f.BoolVar(&s.engine.Shadow, "SHADOW_MODE", false, "refuse no request")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "from this used share on, metrics call a limit near")
 

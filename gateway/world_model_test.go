@@ -37,6 +37,18 @@ func (l *rule) keeps(at time.Time) time.Duration {
 	return l.period
 }
 
+// returns is how much of an estimate of this time can't have left the limit.
+func (l *rule) returns(at time.Time) int64 {
+	age := time.Since(at)
+	switch drained := (int64(age)*l.units + int64(l.period) - 1) / int64(l.period); {
+	case l.algorithm == "gcra":
+		return max(l.estimate-drained, 0)
+	case age >= l.keeps(at):
+		return 0
+	}
+	return l.estimate
+}
+
 // empty is after how many seconds units of a rate have drained, rounded up.
 func (l *rule) empty(units int64) int64 {
 	return int64((l.period*time.Duration(units)/time.Duration(l.units) + time.Second - 1) / time.Second)
@@ -48,6 +60,7 @@ type asked struct {
 	rule                  // of a descriptor below: its own
 	around        *rule   // of a share: the limit that it is of
 	charges       bool    // refused hits count
+	trial         bool    // the rule, or all are in shadow
 	key, outer    string  // on the server, and of around
 	name, group   string  // in metrics; and of those that take all or nothing
 	server, local state   // what is in use there
@@ -57,7 +70,7 @@ type asked struct {
 // of finds the limit of an ask.
 func (w *world) of(a ask) *asked {
 	l := w.rules[a.rule]
-	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule)}
+	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule), trial: l.shadow || w.shadow}
 	d.charges = !a.below && (l.excess == "charge" || l.excess == "" && l.algorithm == "fixed_window" && w.tag == "none" && !l.late && !l.cost)
 	entries := []string{fmt.Sprintf("|r%d=%d", a.rule, a.value)}
 	switch {
@@ -109,7 +122,8 @@ type state struct {
 	used   int64
 	around int64 // at the limit around a share
 	locked bool
-	holds  bool // this holder has a slot
+	holds  bool // this holder has a slot, which lapses after this time
+	lapses time.Duration
 }
 
 // look reads what is in use from a server's keys.
@@ -134,7 +148,8 @@ func (d *asked) look(m *memory.Server) (s state) {
 		s.used, _ = has["used"].(int64)
 	case d.algorithm == "concurrency":
 		s.used, _ = has["held"].(int64)
-		_, s.holds = named(has["holders"])[d.holder()]
+		ms, holds := named(has["holders"])[d.holder()].(int64)
+		s.holds, s.lapses = holds, time.Duration(ms)*time.Millisecond
 	case cells != nil:
 		s.used, s.locked = named(cells[0])["in_use"].(int64), named(cells[0])["locked_for_ms"].(int64) > 0
 	}
@@ -175,8 +190,11 @@ func (d *asked) decide(s state) (v verdict) {
 		v.over = d.hits > most
 		s.locked = s.locked || d.lockout > 0 && v.over && d.hits <= d.fits()
 	}
-	if v.over && !d.charges {
+	switch {
+	case v.over && !d.charges:
 		v.charge = 0
+	case (v.over || d.reports()) && d.trial && d.hits > 0: // what is charged past the limit stops there
+		v.charge = min(d.hits, max(most, 0))
 	}
 	if v.around = v.charge; d.hits < 0 {
 		v.around = max(d.hits, -s.around)

@@ -3,6 +3,7 @@ package engine
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,28 +15,28 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"gothrottle/commands/memory"
-	"gothrottle/funnel"
 	"gothrottle/gateway/internal/rules"
 	"gothrottle/throttle"
 )
 
 // Options of an Engine.
 type Options struct {
-	Timeout time.Duration
-	Budget  int64
-	Prefix  string // of all keys
-	Script  bool   // no server needs the module
+	Timeout   time.Duration
+	Budget    int64
+	LocalKeys uint   // that on_failure: local counts at most
+	Prefix    string // of all keys
+	Script    bool   // no server needs the module
+	Shadow    bool   // no request is refused
 }
 
 // Engine decides.
 type Engine struct {
-	Script bool
-	Memory *memory.Server // in which on_failure: local counts
-	remote *throttle.Client
-	local  *throttle.Client // over Memory
+	Options
+	Memory *table // in which on_failure: local counts
+	remote store
+	local  store // in Memory, while the server is unavailable
 	log    *slog.Logger
-	logged atomic.Int64 // Unix seconds of the last error that was logged
+	logged sync.Map // by text: the Unix seconds when Complain has logged it
 	limits atomic.Pointer[map[*rules.Limit]*bound]
 }
 
@@ -44,6 +45,7 @@ type Ask struct {
 	rules.Found
 	Hits   int64 // at most MaxHits; 0 only looks, and a negative number is given back
 	Settle bool  // hits are charged, past the limit if need be, and admitted
+	Total  int64 // of a report: what the request has cost, of which Hits is the rest
 
 	Unlimited bool // the rule has no limit
 	Verdict
@@ -55,12 +57,15 @@ type Ask struct {
 // Verdict is the decision of an Ask.
 type Verdict struct {
 	Over      bool
-	Remaining int64
+	Remaining int64 // Remaining and Reset are 0 if nobody has counted
 	Granted   int64 // hits that were taken
 	Reset     time.Duration
 	Fallback  rules.Failure // "": the server has decided
 	Wrong     error         // why the server would refuse these hits again
 }
+
+// Counted says whether somebody has counted: the server, or this process while the server is unavailable.
+func (v *Verdict) Counted() bool { return v.Fallback == "" || v.Fallback == rules.FailLocal }
 
 // A call of a limit may have MaxHits units, and one of several limits maxParts of them.
 const (
@@ -81,10 +86,12 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Script: o.Script, Memory: memory.NewServer(), remote: remote, log: log}
-	if e.local, err = throttle.New(inMemory{e.Memory}, throttle.Logger(log)); err != nil {
+	e := &Engine{Options: o, Memory: newTable(int(max(o.LocalKeys, 1))), remote: store{Client: remote}, log: log}
+	local, err := throttle.New(e.Memory, throttle.Logger(log), throttle.DenyCache(false))
+	if err != nil {
 		return nil, err
 	}
+	e.local = store{local, true}
 	e.limits.Store(&map[*rules.Limit]*bound{})
 	return e, nil
 }
@@ -92,18 +99,11 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 // Check asks each node of the server whether it has the module, or runs the script.
 func (e *Engine) Check(ctx context.Context) error { return e.remote.Check(ctx) }
 
+// Dropped is how many keys that on_failure: local counted began again, because there were too many.
+func (e *Engine) Dropped() uint64 { return e.Memory.dropped.Load() }
+
 // Close gives the units of budgets back.
 func (e *Engine) Close() error { return e.remote.Close() }
-
-// inMemory is a server in this process.
-type inMemory struct{ *memory.Server }
-
-// Process runs a command of package throttle.
-func (m inMemory) Process(_ context.Context, cmd redis.Cmder) error {
-	err := m.Server.Process(funnel.Micros(time.Now().UnixMicro()), cmd)
-	cmd.SetErr(err)
-	return err
-}
 
 // Load makes the limiters of rules, so that no decision has to look for them. It returns an error if the server would refuse
 // one; those before stay then.
@@ -114,7 +114,7 @@ func (e *Engine) Load(set *rules.Set) error {
 			continue
 		}
 		limits[m] = e.bind(m)
-		if err := limits[m].remote.Info().Err; err != nil {
+		if err := limits[m].at(e.remote).Info().Err; err != nil {
 			return fmt.Errorf("%s: rule %s: %w", m.Place, m.Path, err)
 		}
 	}
@@ -146,7 +146,7 @@ func (e *Engine) Probe(ctx context.Context) error {
 func (e *Engine) probe(ctx context.Context, m rules.Limit) error {
 	m.Lockout = nil // Settle doesn't work with it
 	a := &Ask{Found: rules.Found{Key: "gothrottle.probe", Holder: "gothrottle.probe"}, Hits: -1}
-	by := newLimiter(e.remote, &m)
+	by := newLimiter(e.remote.Client, &m)
 	if c, ok := by.(counter); ok {
 		_, err := c.Settle(ctx, a.Key, 0)
 		return err
@@ -155,11 +155,22 @@ func (e *Engine) probe(ctx context.Context, m rules.Limit) error {
 	return err
 }
 
+// transient are the beginnings of a server's errors that pass by themselves.
+var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients"}
+
 // Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings.
 func Refuses(err error) bool {
 	var reply redis.Error
-	return errors.Is(err, throttle.ErrNoModule) || errors.Is(err, throttle.ErrNoScript) || errors.As(err, &reply) &&
-		slices.Contains([]string{"NOAUTH", "WRONGPASS", "NOPERM", "READONLY"}, strings.Fields(reply.Error() + " -")[0])
+	var certificate *tls.CertificateVerificationError
+	var plain tls.RecordHeaderError
+	switch {
+	case errors.Is(err, throttle.ErrNoModule), errors.Is(err, throttle.ErrNoScript), errors.As(err, &certificate), errors.As(err, &plain),
+		errors.Is(err, redis.Nil): // no Sentinel knows the name of the master
+		return true
+	case errors.As(err, &reply):
+		return !slices.ContainsFunc(transient, func(begin string) bool { return strings.HasPrefix(reply.Error(), begin) })
+	}
+	return false
 }
 
 // Replace takes the limits away that another limit of the request replaces, and those of rules without one.
@@ -247,26 +258,11 @@ func (e *Engine) around(a *Ask, asks []Ask) []*Ask {
 // decideSome decides asks by one call, or without one if a call before has failed: a server that hangs would take the time
 // again. It returns why the server has not decided.
 func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) error {
-	own := asks[len(asks)-1]
-	switch {
-	case failed != nil:
-	case own.Above != nil:
-		failed = e.askShared(ctx, asks)
-	case len(asks) > 1:
-		failed = e.askAll(ctx, asks)
-	default:
-		asks[0].Verdict, failed = e.askOne(ctx, asks[0].remote, asks[0])
+	if failed == nil {
+		failed = e.askSome(ctx, e.remote, asks)
 	}
 	if failed != nil {
-		decides := own
-		for _, a := range asks {
-			if a.Verdict = e.fallback(ctx, a, failed); a.Over {
-				decides = a
-			}
-		}
-		if own.Above != nil { // a limit around a share refuses it, too
-			own.Verdict = decides.Verdict
-		}
+		e.fallBack(ctx, asks, failed)
 	}
 	if errors.Is(failed, throttle.ErrParams) { // of these asks only
 		return nil
@@ -274,9 +270,22 @@ func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) erro
 	return failed
 }
 
+// askSome decides asks by one call at a store.
+func (e *Engine) askSome(ctx context.Context, at store, asks []*Ask) (err error) {
+	switch own := asks[len(asks)-1]; {
+	case own.Above != nil:
+		return e.askShared(ctx, at, asks)
+	case len(asks) > 1:
+		return e.askAll(ctx, at, asks)
+	default:
+		own.Verdict, err = e.askOne(ctx, at, own)
+		return err
+	}
+}
+
 // together says whether the ask is one of several that take all or nothing.
 func (a *Ask) together() bool {
-	return a.Tag != "" && a.Hits > 0 && !a.Settle && !a.Shadow && !a.Quota && a.Above == nil
+	return a.Tag != "" && (a.Hits > 0 || a.Hits == 0 && a.Algorithm != rules.Concurrency) && !a.Settle && !a.Shadow && !a.Quota && a.Above == nil
 }
 
 // group says which asks are decided by one goroutine. No key begins with a blank and a tag.
@@ -287,25 +296,58 @@ func (a *Ask) group() string {
 	return a.call[0].Key
 }
 
-// fallback is the verdict if the server has not decided.
-func (e *Engine) fallback(ctx context.Context, a *Ask, cause error) Verdict {
+// fallBack sets the verdicts of asks that the server has not decided. Those of one call take all or nothing, too.
+func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
+	own := asks[len(asks)-1]
 	if !errors.Is(cause, throttle.ErrUnavailable) && ctx.Err() == nil {
-		if now, last := time.Now().Unix(), e.logged.Load(); now-last > 10 && e.logged.CompareAndSwap(last, now) {
-			e.log.Error("a decision failed, and the rule's on_failure decides", "rule", a.Label, "error", cause)
+		e.Complain("a decision failed, and the rule's on_failure decides", "rule", own.Label, "error", cause)
+	}
+	var local []*Ask
+	refuses := (*Ask)(nil)
+	for _, a := range asks {
+		a.Verdict = Verdict{Fallback: a.OnFailure}
+		switch {
+		case a.OnFailure == rules.FailLocal:
+			local = append(local, a)
+		case a.OnFailure == rules.FailClosed && !a.Settle && (a.Hits > 0 || a.Hits == 0 && a.Late):
+			a.Over, a.Reset, refuses = true, time.Second, a
 		}
 	}
-	v := Verdict{Fallback: a.OnFailure, Remaining: a.Units}
-	switch v.Fallback {
-	case rules.FailClosed:
-		v.Over, v.Remaining, v.Reset = !a.Settle && (a.Hits > 0 || a.Late), 0, time.Second
-	case rules.FailLocal:
-		if own, err := e.askOne(ctx, a.local, a); err == nil {
-			v = own
-			v.Fallback = rules.FailLocal
+	e.countHere(ctx, local, refuses != nil)
+	for _, a := range asks {
+		if errors.Is(cause, throttle.ErrParams) {
+			a.Wrong = cause
 		}
 	}
-	if errors.Is(cause, throttle.ErrParams) {
-		v.Wrong = cause
+	if own.Above != nil && refuses != nil { // a limit around a share refuses it, too
+		own.Verdict = refuses.Verdict
 	}
-	return v
+}
+
+// Complain logs an error, each text at most once in 10 s.
+func (e *Engine) Complain(text string, about ...any) {
+	now := time.Now().Unix()
+	if last, found := e.logged.Load(text); found && now-last.(int64) <= 10 {
+		return
+	}
+	e.logged.Store(text, now)
+	e.log.Error(text, about...)
+}
+
+// countHere decides asks in this process. If another one of their call is refused, they take nothing.
+func (e *Engine) countHere(ctx context.Context, asks []*Ask, refused bool) {
+	if len(asks) == 0 {
+		return
+	}
+	err := error(nil)
+	if refused {
+		err = e.look(ctx, e.local, asks)
+	} else {
+		err = e.askSome(ctx, e.local, asks)
+	}
+	for _, a := range asks {
+		if a.Fallback = rules.FailLocal; err != nil {
+			a.Fallback = rules.FailOpen
+		}
+	}
 }

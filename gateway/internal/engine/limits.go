@@ -6,17 +6,33 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"gothrottle/gateway/internal/rules"
 	"gothrottle/throttle"
 )
 
+// store is where limits count: the server, or this process.
+type store struct {
+	*throttle.Client
+	local bool
+}
+
 // bound is what an Engine keeps of a limit.
 type bound struct {
 	remote, local limiter
+	less          sync.Map    // by store: see lessOne
 	looked        atomic.Bool // a request has looked, with 0 hits
 	warned        atomic.Bool // the log has said that reported hits are lost
+}
+
+// at is the limiter at a store.
+func (b *bound) at(s store) limiter {
+	if s.local {
+		return b.local
+	}
+	return b.remote
 }
 
 // limiter is a counter or throttle.Slots.
@@ -27,23 +43,27 @@ type counter interface {
 	limiter
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Peek(ctx context.Context, key string) (throttle.Result, error)
+	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Part(key string, n int64) throttle.Part
 }
 
-// newLimiter returns the limiter of a limit. Those of one algorithm and period share their name, so usage carries over when
-// a limit changes.
+// newLimiter returns the limiter of a limit.
 func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
-	named, units := c.Limits(string(m.Algorithm)+"."+m.Period.String()), max(m.Units, 1)
-	switch m.Algorithm {
-	case rules.Concurrency:
-		return named.Slots(throttle.Units(units), m.Period)
-	case rules.SlidingWindow:
-		return named.Window(throttle.Units(units), m.Period)
-	case rules.FixedWindow:
-		return newQuota(c, m, named, throttle.Units(units))
+	named, units := c.Limits(m.Counter()), throttle.Units(max(m.Units, 1))
+	switch {
+	case m.Algorithm == rules.Concurrency:
+		return named.Slots(units, m.Period)
+	case m.Algorithm == rules.SlidingWindow:
+		return named.Window(units, m.Period)
+	case m.Algorithm == rules.FixedWindow && m.TimeZone == nil:
+		return named.AlignedQuota(units, m.Period, nil)
+	case m.Algorithm == rules.FixedWindow && m.Period == rules.Periods["MONTH"]:
+		return named.MonthlyQuota(units, m.TimeZone.Location)
+	case m.Algorithm == rules.FixedWindow:
+		return named.AlignedQuota(units, m.Period, m.TimeZone.Location)
 	}
-	rate := throttle.Per(units, m.Period)
+	rate := throttle.Per(max(m.Units, 1), m.Period)
 	if m.Burst != nil {
 		rate = rate.Burst(int64(*m.Burst))
 	}
@@ -53,19 +73,8 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 	return named.Rate(rate)
 }
 
-// newQuota returns the limiter of a fixed window. With a time zone it follows the zone's calendar.
-func newQuota(c *throttle.Client, m *rules.Limit, named throttle.Limits, units throttle.Limit) limiter {
-	switch {
-	case m.TimeZone == nil:
-		return named.AlignedQuota(units, m.Period, nil)
-	case m.Period == rules.Periods["MONTH"]:
-		return c.Limits(string(m.Algorithm)+".month").MonthlyQuota(units, m.TimeZone.Location)
-	}
-	return named.AlignedQuota(units, m.Period, m.TimeZone.Location)
-}
-
 func (e *Engine) bind(m *rules.Limit) *bound {
-	return &bound{remote: newLimiter(e.remote, m), local: newLimiter(e.local, m)}
+	return &bound{remote: newLimiter(e.remote.Client, m), local: newLimiter(e.local.Client, m)}
 }
 
 func (e *Engine) bound(m *rules.Limit) *bound {
@@ -75,10 +84,28 @@ func (e *Engine) bound(m *rules.Limit) *bound {
 	return e.bind(m) // it came with the request, or the rules have changed
 }
 
-func (e *Engine) askOne(ctx context.Context, by limiter, a *Ask) (Verdict, error) {
-	c, ok := by.(counter)
+// lessOne is the limiter with one unit less: a call for nothing is refused there once all units of the limit are in use.
+func (a *Ask) lessOne(s store) counter {
+	if c, found := a.less.Load(s.local); found {
+		return c.(counter)
+	}
+	m := *a.Limit
+	if m.Algorithm == rules.GCRA { // whose units are its rate
+		m.Burst = new(uint32(m.Fits() - 1))
+	} else {
+		m.Units--
+	}
+	c, _ := a.less.LoadOrStore(s.local, newLimiter(s.Client, &m))
+	return c.(counter)
+}
+
+// trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind.
+func (e *Engine) trial(a *Ask) bool { return e.Shadow || a.Shadow }
+
+func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) {
+	c, ok := a.at(at).(counter)
 	if !ok {
-		return askSlot(ctx, by.(throttle.Slots), a)
+		return askSlot(ctx, a.at(at).(throttle.Slots), a)
 	}
 	var r throttle.Result
 	var err error
@@ -86,10 +113,9 @@ func (e *Engine) askOne(ctx context.Context, by limiter, a *Ask) (Verdict, error
 	case a.Hits == 0:
 		a.looked.Store(true)
 		r, err = c.Peek(ctx, a.Key)
-		return verdictOf(r, exceeded(a.Limit, r)), err
+		return verdictOf(r, !a.Settle && exceeded(a.Limit, r)), err
 	case a.Hits < 0 || a.Settle:
-		r, err = c.Settle(ctx, a.Key, a.Hits)
-		return verdictOf(r, false), err
+		return e.settle(ctx, c, a)
 	case a.Charge:
 		return e.charge(ctx, c, a)
 	case a.Units == 0:
@@ -100,6 +126,23 @@ func (e *Engine) askOne(ctx context.Context, by limiter, a *Ask) (Verdict, error
 		e.refused(a)
 	}
 	return verdictOf(r, !r.Allowed), err
+}
+
+// settle gives hits back, or charges them.
+func (e *Engine) settle(ctx context.Context, c counter, a *Ask) (v Verdict, err error) {
+	ask, hits := c.Settle, a.Hits
+	switch {
+	case hits < 0 || !e.trial(a):
+	case a.Lockout == nil && a.Units > 0:
+		ask = c.AllowAtMost
+	default: // with which the server doesn't do that
+		r, err := c.Peek(ctx, a.Key)
+		if hits = min(hits, r.Remaining); err != nil || hits == 0 || a.Units == 0 {
+			return verdictOf(r, false), err
+		}
+	}
+	r, err := ask(ctx, a.Key, hits)
+	return verdictOf(r, false), err
 }
 
 // exceeded says whether a request that only looks finds the limit exceeded: more was used than the limit. If hits that are
@@ -122,11 +165,12 @@ func (e *Engine) charge(ctx context.Context, c counter, a *Ask) (Verdict, error)
 	if err != nil || r.Allowed {
 		return verdictOf(r, false), err
 	}
-	r, err = c.Settle(ctx, a.Key, a.Hits)
+	v, err := e.settle(ctx, c, a)
 	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
 		return Verdict{}, err
 	}
-	return verdictOf(r, true), nil
+	v.Over = true
+	return v, nil
 }
 
 // refused notes that hits were refused and do not count. A rule with hits above 1 that others look at before is asked by a
@@ -161,55 +205,111 @@ func askSlot(ctx context.Context, s throttle.Slots, a *Ask) (Verdict, error) {
 }
 
 // askAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
-func (e *Engine) askAll(ctx context.Context, asks []*Ask) error {
-	hits, place := map[string]int64{}, map[string]int{}
+func (e *Engine) askAll(ctx context.Context, at store, asks []*Ask) error {
+	hits := map[string]int64{}
 	for _, a := range asks {
 		hits[a.partKey()] += a.Hits
 	}
-	var parts []throttle.Part
-	smallest := func(a, b *Ask) int { return cmp.Compare(a.Fits(), b.Fits()) } // of one key, because of a reserve
-	for _, a := range slices.SortedFunc(slices.Values(asks), smallest) {
-		key := a.partKey()
-		if _, found := place[key]; !found {
-			place[key] = len(parts)
-			parts = append(parts, a.part(hits[key]))
+	for _, a := range asks {
+		if hits[a.partKey()] == 0 && a.Fits() == 1 { // there is none with one unit less
+			if v, err := e.askOne(ctx, at, a); err != nil || v.Over {
+				return cmp.Or(err, e.look(ctx, at, asks))
+			}
 		}
 	}
-	all, err := e.remote.All(ctx, parts...)
+	results, err := allOf(ctx, at, asks, func(a *Ask) throttle.Part {
+		if n := hits[a.partKey()]; n > 0 || a.Fits() == 1 {
+			return a.part(at, n)
+		}
+		return a.lessOne(at).Part(a.Key, 0)
+	})
 	if err != nil {
 		return err
 	}
 	for _, a := range asks {
-		r := all.Each[place[a.partKey()]]
-		if a.Verdict = verdictOf(r, !r.Allowed || a.Units == 0); !r.Allowed {
+		r := results[a.partKey()]
+		if a.Verdict = verdictOf(r, !r.Allowed || a.Units == 0); hits[a.partKey()] == 0 && r.Allowed && a.Fits() > 1 {
+			a.Remaining++
+		}
+		if !r.Allowed {
 			e.refused(a)
 		}
 	}
 	return nil
 }
 
+// allOf takes parts of all asks, or none, and returns the results by the keys of parts.
+func allOf(ctx context.Context, at store, asks []*Ask, part func(*Ask) throttle.Part) (map[string]throttle.Result, error) {
+	var keys []string
+	var parts []throttle.Part
+	smallest := func(a, b *Ask) int { return cmp.Compare(a.Fits(), b.Fits()) } // of one key, because of a reserve
+	for _, a := range slices.SortedFunc(slices.Values(asks), smallest) {
+		if key := a.partKey(); !slices.Contains(keys, key) {
+			keys, parts = append(keys, key), append(parts, part(a))
+		}
+	}
+	all, err := at.All(ctx, parts...)
+	results := map[string]throttle.Result{}
+	for i := range all.Each {
+		results[keys[i]] = all.Each[i]
+	}
+	return results, err
+}
+
+// look sets the verdicts of asks that another one's refuses, so that they take nothing.
+func (e *Engine) look(ctx context.Context, at store, asks []*Ask) error {
+	var counters []*Ask
+	for _, a := range asks {
+		if slots, is := a.at(at).(throttle.Slots); !is {
+			counters = append(counters, a)
+		} else if h, err := slots.Peek(ctx, a.Key, a.Holder); err != nil {
+			return err
+		} else {
+			a.Verdict = verdictOf(h.Result, !h.Allowed)
+		}
+	}
+	if len(counters) == 0 {
+		return nil
+	}
+	results, err := allOf(ctx, at, counters, func(a *Ask) throttle.Part { return a.at(at).(counter).Part(a.Key, 0) })
+	for _, a := range counters {
+		r := results[a.partKey()]
+		a.Verdict = verdictOf(r, exceeded(a.Limit, r) || a.Hits > r.Remaining)
+	}
+	return err
+}
+
 // askShared takes from a share, the last ask, and from the limits around it, or from none.
-func (e *Engine) askShared(ctx context.Context, asks []*Ask) error {
-	a, parts := asks[len(asks)-1], []throttle.Part(nil)
-	for _, m := range asks {
-		part := m.part(a.Hits)
-		if m.Share > 0 {
+func (e *Engine) askShared(ctx context.Context, at store, asks []*Ask) error {
+	a := asks[len(asks)-1]
+	all, hits := at.All, a.Hits
+	switch {
+	case hits > 0 && a.Settle && e.trial(a):
+		only := *a
+		only.Hits, only.Settle = 0, false
+		if err := e.askShared(ctx, at, append(slices.Clone(asks[:len(asks)-1]), &only)); err != nil {
+			return err
+		}
+		hits = min(hits, only.Remaining)
+	case hits < 0 || a.Settle:
+		all = at.SettleAll
+	}
+	var parts []throttle.Part
+	for i, m := range asks {
+		part := m.part(at, hits)
+		if m.Share > 0 && i > 0 {
 			part = part.Share(m.Share)
 		}
 		parts = append(parts, part)
 	}
-	ask := e.remote.All
-	if a.Hits < 0 || a.Settle {
-		ask = e.remote.SettleAll
-	}
-	all, err := ask(ctx, parts...)
+	took, err := all(ctx, parts...)
 	if err != nil {
 		return err
 	}
-	own := Verdict{Remaining: math.MaxInt64}
+	own := Verdict{Remaining: math.MaxInt64, Granted: took.Each[len(asks)-1].Granted}
 	for i, m := range asks {
-		r := all.Each[i]
-		m.Verdict = verdictOf(r, !r.Allowed || a.Hits == 0 && r.Remaining == 0)
+		r := took.Each[i]
+		m.Verdict = verdictOf(r, !a.Settle && (!r.Allowed || a.Hits == 0 && r.Remaining == 0))
 		if m.Over == own.Over {
 			own.Reset = max(own.Reset, m.Reset)
 		} else if m.Over {
@@ -225,12 +325,13 @@ func (e *Engine) askShared(ctx context.Context, asks []*Ask) error {
 
 func (a *Ask) partKey() string { return a.remote.Info().Name + ":" + a.Key + " " + a.Holder }
 
-func (a *Ask) part(hits int64) throttle.Part {
-	if slots, ok := a.remote.(throttle.Slots); ok {
+// part is the ask's part of a call for hits, or of a look.
+func (a *Ask) part(at store, hits int64) throttle.Part {
+	if slots, ok := a.at(at).(throttle.Slots); ok {
 		return slots.Part(a.Key, a.Holder)
 	}
 	if a.Units == 0 {
 		hits = MaxHits // more than the limit of 1 that it has on the server
 	}
-	return a.remote.(counter).Part(a.Key, min(hits, MaxHits))
+	return a.at(at).(counter).Part(a.Key, min(hits, MaxHits))
 }

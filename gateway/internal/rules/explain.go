@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Explain says which rule each entry of a descriptor meets, and which limit counts.
-func (d *Domain) Explain(entries Descriptor) (lines []string) {
+// Explain says which rule each entry of a descriptor meets, and which limit counts. prefix begins all keys of the server.
+func (d *Domain) Explain(prefix string, entries Descriptor) (lines []string) {
 	at := &d.node
 	for _, e := range entries {
 		pair := e.GetKey() + "=" + e.GetValue()
@@ -24,15 +24,18 @@ func (d *Domain) Explain(entries Descriptor) (lines []string) {
 	if at.limit == nil {
 		return append(lines, "no limit: this rule has no rate_limit, and only the rule of the last entry counts")
 	}
-	return append(lines, "limit: "+d.Match(entries).explain())
+	return append(lines, "limit: "+d.Match(entries).explain(prefix))
 }
 
-func (f Found) explain() string {
-	return fmt.Sprintf("%s at %s, key %s", f.Label, f.Place, f.Key)
+func (f Found) explain(prefix string) string {
+	if f.Unlimited {
+		return fmt.Sprintf("%s at %s, unlimited", f.Label, f.Place)
+	}
+	return fmt.Sprintf("%s at %s, key %s%s:%s", f.Label, f.Place, prefix, f.Counter(), f.Key)
 }
 
 // Explain says which rules a request counts for, and what keeps it from counting for the others.
-func (h *HTTP) Explain(r *http.Request) (lines []string) {
+func (h *HTTP) Explain(prefix string, r *http.Request) (lines []string) {
 	s := h.subject(r)
 	lines = append(lines, fmt.Sprintf("%s %s%s from %s, paths %q", s.is["method"], s.is["host"], s.is["path"], s.is["address"], s.paths))
 	found := h.Match(r)
@@ -43,7 +46,7 @@ func (h *HTTP) Explain(r *http.Request) (lines []string) {
 			continue
 		}
 		at := slices.IndexFunc(found, func(f Found) bool { return f.Limit == rule.limit })
-		lines = append(lines, rule.name+": yes, "+found[at].explain())
+		lines = append(lines, rule.name+": yes, "+found[at].explain(prefix))
 	}
 	return lines
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -30,6 +31,9 @@ type Descriptor = []*common.RateLimitDescriptor_Entry
 
 // MaxEntries is how long a Descriptor may be.
 const MaxEntries = 32
+
+// maxPeriod is the longest period of a limit that a request brings.
+const maxPeriod = 100 * 365 * 24 * time.Hour
 
 // The hash tag of a key and its rest may hold this many bytes each. A longer one is replaced by its hash.
 const maxKey = 256
@@ -71,8 +75,12 @@ func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_Ra
 	f.Limit = &Limit{Path: d.name + ".override", Units: int64(own.GetRequestsPerUnit()), Period: Periods[unit.String()], Charge: d.tag == tagNone,
 		limitLevel: limitLevel{Algorithm: FixedWindow, OnFailure: FailOpen},
 		Reply:      &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit}}
-	if f.Period == 0 {
-		return f, fmt.Errorf("a limit of the request has the unit %s", unit)
+	if of := own.GetUnitMultiplier(); of != nil {
+		f.Reply.UnitMultiplier = of
+		f.Period = time.Duration(min(float64(f.Period)*float64(of.GetValue()), float64(maxPeriod)+1))
+	}
+	if f.Period <= 0 || f.Period > maxPeriod {
+		return f, fmt.Errorf("a limit of the request has the unit %s, times %v", unit, own.GetUnitMultiplier())
 	}
 	f.Label = f.Path
 	f.Key, f.Tag = d.key(entries, nil)

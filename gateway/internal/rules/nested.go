@@ -2,6 +2,7 @@ package rules
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -17,6 +18,28 @@ func (m *Limit) Fits() int64 {
 		return int64(*m.Burst)
 	}
 	return m.Units
+}
+
+// Counter begins the keys of a limit, with a colon after it. Limits of one algorithm and period share it, so usage carries over
+// when a limit changes.
+func (m *Limit) Counter() string {
+	if m.TimeZone != nil && m.Period == Periods["MONTH"] {
+		return string(m.Algorithm) + ".month"
+	}
+	return string(m.Algorithm) + "." + m.Period.String()
+}
+
+// Returnable returns how many of n units may be given back that were taken this long ago: those that can't have left the limit.
+func (m *Limit) Returnable(n int64, age time.Duration) int64 {
+	now := time.Now()
+	at := now.Add(-age)
+	switch {
+	case m.Algorithm == GCRA: // they drain from the first moment
+		return max(n-int64(math.Ceil(float64(m.Units)*age.Seconds()/m.Period.Seconds())), 0)
+	case m.Algorithm == SlidingWindow && age >= m.Period, m.Algorithm == FixedWindow && !m.WindowEnd(at).After(now):
+		return 0
+	}
+	return n
 }
 
 // loadNested loads the limit of a descriptor with a share or a reserve. above is the limit around it, or nil.

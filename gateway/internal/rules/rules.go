@@ -226,8 +226,12 @@ var Periods = map[string]time.Duration{
 	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
 }
 
-// WindowEnd returns when the window at a time ends, of a limit with a time zone.
+// WindowEnd returns when the fixed window at a time ends.
 func (m *Limit) WindowEnd(at time.Time) time.Time {
+	if m.TimeZone == nil {
+		period := int64(m.Period / time.Second)
+		return time.Unix(at.Unix()-at.Unix()%period+period, 0)
+	}
 	year, month, day := at.In(m.TimeZone.Location).Date()
 	if m.Period == Periods["MONTH"] {
 		month, day = month+1, 0

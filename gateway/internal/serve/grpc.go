@@ -13,6 +13,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
@@ -26,10 +27,10 @@ import (
 
 // Options of a Service.
 type Options struct {
-	Near          float64 // the share of a limit from which the limit is near
-	Shadow, Quota bool    // no request is refused; all descriptors are quotas
-	Metadata      bool    // add the request and the metadata of its rules to responses
-	Headers       bool    // add these headers to responses
+	Near     float64 // the share of a limit from which the limit is near
+	Quota    bool    // all descriptors are quotas
+	Metadata bool    // add the request and the metadata of its rules to responses
+	Headers  bool    // add these headers to responses
 
 	Limit, Remaining, Reset string
 }
@@ -42,14 +43,16 @@ type Service struct {
 	Health  *health.Server
 	engine  *engine.Engine
 	metrics *metrics
-	refusal atomic.Pointer[error] // why the server refuses this program: nil if it does not, or is away
+	waits   atomic.Bool // for its first rules, so it isn't ready
 }
 
 // New returns a Service without rules.
 func New(o Options, e *engine.Engine) *Service {
 	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
+	s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: space, Name: "local_keys_dropped_total",
+		Help: "Keys that on_failure: local counted and that began again, because there were more than LOCAL_KEYS."}, func() float64 { return float64(e.Dropped()) }))
 	s.Rules.Store(&rules.Set{})
-	s.Refuse(nil)
+	s.Ready(true)
 	return s
 }
 
@@ -59,18 +62,15 @@ func (s *Service) Register(to grpc.ServiceRegistrar) {
 	healthpb.RegisterHealthServer(to, s.Health)
 }
 
-// Refuse notes why the server refuses this program, nil if it does not, and reports why it did before.
-func (s *Service) Refuse(why error) (before error) {
-	status, now := healthpb.HealthCheckResponse_SERVING, (*error)(nil)
-	if why != nil {
-		status, now = healthpb.HealthCheckResponse_NOT_SERVING, &why
+// Ready notes whether the service is ready, and reports whether it was.
+func (s *Service) Ready(ready bool) (before bool) {
+	status := healthpb.HealthCheckResponse_SERVING
+	if !ready {
+		status = healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	s.Health.SetServingStatus("", status)
 	s.Health.SetServingStatus("ratelimit", status) // the name that envoyproxy/ratelimit has
-	if p := s.refusal.Swap(now); p != nil {
-		before = *p
-	}
-	return before
+	return !s.waits.Swap(!ready)
 }
 
 // A request has at most this many descriptors. A message has at most MaxMessage bytes, gRPC's default: Envoy admits a request
@@ -79,14 +79,6 @@ const (
 	maxDescriptors = 128
 	MaxMessage     = 4 << 20
 )
-
-// Refusal returns what Refuse noted last.
-func (s *Service) Refusal() error {
-	if why := s.refusal.Load(); why != nil {
-		return *why
-	}
-	return nil
-}
 
 // settleKey marks a descriptor whose hits have happened already: they are charged past the limit if need be. The entry
 // isn't part of the descriptor that rules match.
@@ -174,7 +166,7 @@ func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
 }
 
 // decide returns the statuses, the overall code and the headers, and which status the headers are about: the last one over
-// its limit, else the one with the least left, -1 if there is none.
+// its limit, else the one with the least left, -1 if there is none. A status of which nobody has counted the numbers has none.
 func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.RateLimitResponse, tightest int) {
 	s.engine.Decide(ctx, asks)
 	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
@@ -187,20 +179,27 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.R
 		if quota {
 			quotas++
 		}
-		switch {
-		case st.Code == pb.RateLimitResponse_OVER_LIMIT && quota:
+		refuses := st.Code == pb.RateLimitResponse_OVER_LIMIT && !quota
+		if over = over || refuses; quota && st.Code == pb.RateLimitResponse_OVER_LIMIT {
 			exceeded++
-		case st.Code == pb.RateLimitResponse_OVER_LIMIT:
-			tightest, least, over = i, 0, true
-		case asks[i].Limit != nil && st.LimitRemaining < least:
+		}
+		if asks[i].Limit == nil || !asks[i].Counted() {
+			continue
+		}
+		if refuses {
+			tightest, least = i, 0
+		} else if st.LimitRemaining < least {
 			tightest, least = i, st.LimitRemaining
 		}
 	}
-	if (over || quotas > 0 && exceeded == quotas) && !s.Shadow {
+	if (over || quotas > 0 && exceeded == quotas) && !s.engine.Shadow {
 		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
 	}
 	if s.Headers && tightest >= 0 {
 		response.ResponseHeadersToAdd = s.responseHeaders(response.Statuses[tightest])
+	}
+	if by := fallback(asks); s.Headers && by != "" {
+		response.ResponseHeadersToAdd = append(response.ResponseHeadersToAdd, &core.HeaderValue{Key: fallbackHeader, Value: by})
 	}
 	return response, tightest
 }
@@ -214,8 +213,10 @@ func (s *Service) status(a *engine.Ask) *pb.RateLimitResponse_DescriptorStatus {
 	case a.Limit == nil:
 		return st
 	default:
-		st.CurrentLimit, st.DurationUntilReset = a.Reply, &durationpb.Duration{Seconds: untilReset(a)}
-		if a.Units > 0 {
+		if a.Counted() {
+			st.CurrentLimit, st.DurationUntilReset = a.Reply, &durationpb.Duration{Seconds: untilReset(a)}
+		}
+		if a.Counted() && a.Units > 0 {
 			st.LimitRemaining = uint32(min(max(a.Remaining, 0), math.MaxUint32))
 		}
 		if a.Over && !a.Shadow {
@@ -233,12 +234,22 @@ func untilReset(a *engine.Ask) int64 {
 		return int64((a.Reset + time.Second - 1) / time.Second)
 	case a.Algorithm != rules.FixedWindow:
 		return 0
-	case a.TimeZone != nil:
-		return int64(a.WindowEnd(now).Sub(now)/time.Second) + 1
 	default:
-		period := int64(a.Period / time.Second)
-		return period - now.Unix()%period
+		return int64((a.WindowEnd(now).Sub(now) + time.Second - 1) / time.Second)
 	}
+}
+
+// fallbackHeader marks an answer that on_failure has decided, with its value.
+const fallbackHeader = "Gothrottle-Fallback"
+
+// fallback returns the on_failure that has decided: that of a limit that refuses, if one does; "" if the server has decided.
+func fallback(asks []engine.Ask) (by string) {
+	for i := range asks {
+		if a := &asks[i]; a.Fallback != "" && (by == "" || a.Over) {
+			by = string(a.Fallback)
+		}
+	}
+	return by
 }
 
 func (s *Service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {

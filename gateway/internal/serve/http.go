@@ -51,7 +51,7 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 
 // repeated returns a header that the request has several times and a rule counts by that may refuse it.
 func (s *Service) repeated(asks []engine.Ask) string {
-	if s.Shadow || !slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Repeated != "" }) {
+	if s.engine.Shadow || !slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Repeated != "" }) {
 		return ""
 	}
 	asks = slices.Clone(asks)
@@ -83,6 +83,9 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	response, tightest := s.decide(r.Context(), asks)
+	if by := fallback(asks); by != "" {
+		w.Header().Set(fallbackHeader, by)
+	}
 	if tightest >= 0 {
 		st, a := response.Statuses[tightest], &asks[tightest]
 		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
@@ -92,81 +95,117 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("RateLimit-Policy", policy)
 	}
-	back, names := reserved(asks)
+	back, names := reserved(asks, began)
 	switch refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT; {
 	case refused || r.Context().Err() != nil: // or nobody learns what is reserved
 		s.engine.Decide(context.WithoutCancel(r.Context()), back)
 		if refused {
-			w.Header().Set("Retry-After", strconv.FormatInt(longestWait(response), 10))
+			w.Header().Set("Retry-After", strconv.FormatInt(longestWait(asks), 10))
 			http.Error(w, "Too Many Requests", deny)
 		}
 	case len(back) > 0:
 		w.Header().Set(reservedHeader, strings.Join(names, ","))
+		fallthrough
+	default:
+		if slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Limit != nil && a.Cost != nil }) {
+			s.metrics.settles.WithLabelValues("due").Inc()
+		}
 	}
 	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
 }
 
 // longestWait returns the seconds until no rule refuses.
-func longestWait(response *pb.RateLimitResponse) int64 {
+func longestWait(asks []engine.Ask) int64 {
 	retry := int64(1)
-	for _, st := range response.Statuses {
-		if st.Code == pb.RateLimitResponse_OVER_LIMIT {
-			retry = max(retry, st.DurationUntilReset.Seconds)
+	for i := range asks {
+		if a := &asks[i]; a.Limit != nil && a.Over && !a.Shadow {
+			retry = max(retry, untilReset(a))
 		}
 	}
 	return retry
 }
 
-// reservedHeader has the rules whose estimates /check has taken: in its answer, and in the report. It is one line: nginx before
-// 1.23 copies the first one only.
+// reservedHeader has the rules whose estimates /check has taken, and when: in its answer, and in the report. It is one line:
+// nginx before 1.23 copies the first one only.
 const reservedHeader = "Gothrottle-Reserved"
 
-// reserved returns what gives the estimates back that asks have taken, and their rules.
-func reserved(asks []engine.Ask) (back []engine.Ask, names []string) {
+// reserved returns what gives the estimates back that asks have taken, and the words of the header: rule;t=ms since 1970.
+func reserved(asks []engine.Ask, at time.Time) (back []engine.Ask, words []string) {
 	for i := range asks {
 		if a := &asks[i]; a.Limit != nil && a.Cost != nil && a.Granted > 0 && a.Fallback == "" {
-			back, names = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits}), append(names, a.Label)
+			back = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits})
+			words = append(words, fmt.Sprintf("%s;t=%d", a.Label, at.UnixMilli()))
 		}
 	}
-	return back, names
+	return back, words
+}
+
+// reservedAt returns when the estimate of a rule was taken, by the header.
+func reservedAt(r *http.Request, rule string) (at time.Time, taken bool) {
+	for word := range strings.SplitSeq(strings.Join(r.Header.Values(reservedHeader), ","), ",") {
+		if ms, is := strings.CutPrefix(strings.TrimSpace(word), rule+";t="); is {
+			n, err := strconv.ParseInt(ms, 10, 64)
+			return time.UnixMilli(n), err == nil
+		}
+	}
+	return at, false
 }
 
 // settle charges what a request has cost, past the limit if need be: the number in each rule's header, less the estimate that
-// /check has reserved. So no report gives back more than an estimate.
+// /check has reserved. So no report gives back more than an estimate, nor what has left the limit by itself.
 func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
-	found, status, err := s.match(r, true, http.StatusBadRequest)
+	asks, status, err := s.reports(r)
+	outcome := "invalid"
+	if err == nil {
+		s.decide(r.Context(), asks)
+		outcome = "charged"
+	}
+	for i := range asks {
+		switch a := &asks[i]; {
+		case a.Wrong != nil:
+			status, outcome, err = http.StatusBadRequest, "invalid", fmt.Errorf("not charged for the rule %s: %w", a.Label, a.Wrong)
+		case a.Fallback != "":
+			status, outcome, err = http.StatusServiceUnavailable, "undecided", errors.New("the server is unavailable: not charged for the rule "+a.Label)
+		}
+	}
+	if err == nil && len(asks) == 0 {
+		outcome = "nothing"
+	}
+	s.metrics.settles.WithLabelValues(outcome).Inc()
+	if outcome != "charged" {
+		s.engine.Complain("a report of costs charges nothing", "outcome", outcome, "uri", r.Header.Get("X-Forwarded-Uri"), "error", err)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
 	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// reports returns what a report asks for. An error comes with the status of the answer.
+func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err error) {
+	found, status, err := s.match(r, true, http.StatusBadRequest)
+	if err != nil {
+		return nil, status, err
+	}
 	s.engine.Replace(found)
-	var asks []engine.Ask
-	taken := strings.Split(strings.Join(r.Header.Values(reservedHeader), ","), ",")
 	for _, a := range found {
 		if a.Limit == nil || a.Cost == nil || r.Header.Get(a.Cost.Header) == "" {
 			continue
 		}
-		if a.Hits, err = strconv.ParseInt(r.Header.Get(a.Cost.Header), 10, 64); err != nil || a.Hits < 0 || a.Hits > engine.MaxHits {
-			http.Error(w, fmt.Sprintf("%s is a number from 0 to %d", a.Cost.Header, int64(engine.MaxHits)), http.StatusBadRequest)
-			return
+		a.Settle = true
+		if a.Total, err = strconv.ParseInt(r.Header.Get(a.Cost.Header), 10, 64); err != nil || a.Total < 0 || a.Total > engine.MaxHits {
+			return nil, http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d, not %q", a.Cost.Header, int64(engine.MaxHits), r.Header.Get(a.Cost.Header))
 		}
-		if a.Settle = true; slices.ContainsFunc(taken, func(rule string) bool { return strings.TrimSpace(rule) == a.Label }) {
-			a.Hits -= int64(a.Cost.Estimate)
+		if at, taken := reservedAt(r, a.Label); taken {
+			estimate := int64(a.Cost.Estimate)
+			a.Hits = max(a.Total-estimate, -a.Returnable(estimate, time.Since(at)))
+		} else {
+			a.Hits = a.Total
 		}
 		asks = append(asks, a)
 	}
-	s.decide(r.Context(), asks)
-	for i := range asks {
-		switch a := &asks[i]; {
-		case a.Wrong != nil:
-			http.Error(w, fmt.Sprintf("not charged for the rule %s: %s", a.Label, a.Wrong), http.StatusBadRequest)
-			return
-		case a.Fallback != "":
-			http.Error(w, "the server is away: not charged for the rule "+a.Label, http.StatusServiceUnavailable)
-			return
-		}
-	}
-	w.WriteHeader(http.StatusNoContent)
+	return asks, 0, nil
 }
 
 // Handlers serve what clients ask over HTTP, and what operators ask.
@@ -193,8 +232,8 @@ func (s *Service) Metrics(path string) http.Handler {
 }
 
 func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
-	if why := s.refusal.Load(); why != nil {
-		http.Error(w, (*why).Error(), http.StatusServiceUnavailable)
+	if s.waits.Load() {
+		http.Error(w, "no domain has rules yet", http.StatusServiceUnavailable)
 		return
 	}
 	answer := "OK"
@@ -249,7 +288,7 @@ func (s *Service) explain(w http.ResponseWriter, r *http.Request) {
 			if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
 				entries = entries[:last]
 			}
-			fmt.Fprintln(w, strings.Join(d.Explain(entries), "\n"))
+			fmt.Fprintln(w, strings.Join(d.Explain(s.engine.Prefix, entries), "\n"))
 		}
 	}
 }
@@ -257,7 +296,7 @@ func (s *Service) explain(w http.ResponseWriter, r *http.Request) {
 // explainHTTP says which http rules a request with these headers counts for. It takes nothing.
 func (s *Service) explainHTTP(w http.ResponseWriter, r *http.Request) {
 	for name, h := range s.Rules.Load().HTTP {
-		fmt.Fprintf(w, "domain %s: %s\n", name, strings.Join(h.Explain(r), "\n"))
+		fmt.Fprintf(w, "domain %s: %s\n", name, strings.Join(h.Explain(s.engine.Prefix, r), "\n"))
 	}
 }
 

@@ -23,6 +23,9 @@ func dynamicMetadata(req *pb.RateLimitRequest, response *pb.RateLimitResponse, a
 	if n := req.GetHitsAddend(); n > 0 {
 		all["hitsAddend"] = n
 	}
+	if by := fallback(asks); by != "" {
+		all["fallback"] = by
+	}
 	if len(metadata) > 0 {
 		all["metadata"] = metadata
 	}

@@ -27,6 +27,7 @@ import (
 type metrics struct {
 	registry        *prometheus.Registry
 	refused, loads  *prometheus.CounterVec
+	settles         *prometheus.CounterVec
 	took            *prometheus.HistogramVec
 	stale, away     prometheus.Gauge
 	theirTook       prometheus.Observer
@@ -59,11 +60,14 @@ var (
 	policies = [...]rules.Failure{rules.FailOpen, rules.FailClosed, rules.FailLocal}
 )
 
+// space begins the names of our own metrics.
+const space = "gothrottle_gateway"
+
 // MaxLabels is how many rules have counts of their own. Values beyond that count for the rule without values.
 const MaxLabels = 10_000
 
 func newMetrics(nearRatio float64) *metrics {
-	const space, asTheirs = "gothrottle_gateway", "As envoyproxy/ratelimit has it."
+	const asTheirs = "As envoyproxy/ratelimit has it."
 	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio, theirs: map[string]*prometheus.Desc{}, perRule: map[string]*prometheus.Desc{}}
 	register := promauto.With(m.registry)
 	counter := func(name, help string, label string) *prometheus.CounterVec {
@@ -75,6 +79,10 @@ func newMetrics(nearRatio float64) *metrics {
 	buckets := prometheus.ExponentialBuckets(1e-4, 2, 12)
 	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, no_domain (it has no rules) or no_rules (none have come).", "reason")
 	m.loads = counter("loads_total", "Sets of rules that were loaded or refused.", "outcome")
+	m.settles = counter("settles_total", "Costs: due (/check has admitted a request), and reports of them: charged, nothing (no rule or no number), invalid or undecided.", "outcome")
+	for _, outcome := range []string{"due", "charged", "nothing", "invalid", "undecided"} { // so that alerts see the first one
+		m.settles.WithLabelValues(outcome)
+	}
 	m.stale = gauge("rules_stale", "1: newer rules were refused, or the xDS server is away.")
 	m.away = gauge("server_away", "1: Redis or Valkey does not answer, or refuses the gateway.")
 	m.took = register.NewHistogramVec(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
@@ -139,7 +147,7 @@ func (m *metrics) of(a *engine.Ask) *counts {
 
 // decided counts a decision.
 func (m *metrics) decided(a *engine.Ask) {
-	c, outcome, hits := m.of(a), ok, uint64(max(a.Hits, 0))
+	c, outcome, hits := m.of(a), ok, uint64(charged(a))
 	switch {
 	case a.Unlimited:
 		outcome = unlimited
@@ -147,7 +155,7 @@ func (m *metrics) decided(a *engine.Ask) {
 		outcome = shadow
 	case a.Over:
 		outcome = overLimit
-	case float64(a.Units-a.Remaining) > math.Floor(float64(a.Units)*m.nearRatio):
+	case a.Counted() && float64(a.Units-a.Remaining) > math.Floor(float64(a.Units)*m.nearRatio):
 		c.near.Add(hits)
 	}
 	c.decisions[outcome].Add(1)
@@ -157,6 +165,19 @@ func (m *metrics) decided(a *engine.Ask) {
 			c.fallbacks[i].Add(1)
 		}
 	}
+}
+
+// charged returns the hits that hits_total has: those that were taken or, of a refused request and one that the server has not
+// decided, asked for. A cost counts when its report comes.
+func charged(a *engine.Ask) int64 {
+	switch {
+	case a.Limit == nil:
+	case a.Cost != nil:
+		return a.Total
+	case a.Fallback == "" && !a.Over && a.Algorithm != rules.Concurrency:
+		return max(a.Granted, 0)
+	}
+	return max(a.Hits, 0)
 }
 
 // Describe sends nothing: which rules there are changes.
