@@ -227,13 +227,17 @@ func (p *program) firstRules(ctx context.Context) error {
 		return nil
 	}
 	first := make(chan struct{})
-	came := sync.OnceFunc(func() { close(first) })
+	came, before := sync.OnceFunc(func() { close(first) }), ""
 	go p.xds.Receive(ctx, func(files []rules.File, err error) error {
 		if err = p.use(files, err); err != nil {
 			p.files = nil // they are refused again if they come again
-			p.log.Error(refusedRules, "error", err)
+			if before != err.Error() {
+				p.log.Error(refusedRules, "error", err)
+			}
+			before = err.Error()
 			return err
 		}
+		before = ""
 		came()
 		return nil
 	}, p.answers.Stale, p.log)

@@ -5,7 +5,9 @@ package xds
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -49,6 +51,9 @@ func (o *Options) Receive(ctx context.Context, load func([]rules.File, error) er
 		if ctx.Err() != nil {
 			return
 		}
+		if errors.Is(err, errRefused) {
+			continue
+		}
 		away(err)
 		wait := pause/2 + rand.N(pause/2+1)
 		log.Warn("the xDS server is away: the rules stay as they are", "server", o.Server, "again in", wait, "error", err)
@@ -63,8 +68,12 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
+// errRefused ends a stream whose last rules were refused.
+var errRefused = errors.New("the rules are refused")
+
 // stream asks for the rules over one connection. The first request of a stream names no version: a server that has
-// restarted may give an old name to new rules.
+// restarted may give an old name to new rules. A server that goes back to the rules before those that were refused says nothing,
+// because they were accepted: so after a time another stream asks.
 func (o *Options) stream(ctx context.Context, load func([]rules.File, error) error, came func()) error {
 	creds, err := o.Credentials()
 	if err != nil {
@@ -77,6 +86,10 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		return err
 	}
 	defer conn.Close()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	again := time.AfterFunc(math.MaxInt64, func() { cancel(errRefused) })
+	defer again.Stop()
 	ads, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(metadata.NewOutgoingContext(ctx, o.Headers))
 	if err != nil {
 		return err
@@ -86,19 +99,20 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		_ = ads.Send(req) // its error is Recv's
 		r, err := ads.Recv()
 		if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		req.ResponseNonce = r.GetNonce()
-		if req.ErrorDetail != nil { // go-control-plane sends what was refused again at once, without end
-			if sleep(ctx, o.First); r.GetVersionInfo() == refused {
-				continue
-			}
+		if req.ErrorDetail != nil && r.GetVersionInfo() == refused { // go-control-plane sends it again at once, without end
+			sleep(ctx, o.First)
+			continue
 		}
+		again.Stop()
 		came()
 		req.ErrorDetail = nil
 		files, err := read(r.GetResources())
 		if err = load(files, err); err != nil {
 			refused = r.GetVersionInfo()
+			again.Reset(o.Longest)
 			req.ErrorDetail = status.New(codes.InvalidArgument, err.Error()).Proto()
 		} else {
 			req.VersionInfo = r.GetVersionInfo()
