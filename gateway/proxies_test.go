@@ -168,12 +168,18 @@ func tokens(t *testing.T, s *resp.Server, key string) int64 {
 func TestCosts(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	s := served(t)
+	arrived, left := make(chan bool), make(chan bool)
 	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		stays := func(path string) {
+			if r.URL.Path == path {
+				arrived <- true
+				<-left
+			}
+		}
+		stays("/v1/thinks")
 		w.Header().Set("X-Tokens", r.URL.Query().Get("tokens"))
 		_ = http.NewResponseController(w).Flush()
-		if r.URL.Path == "/v1/hangs" {
-			<-r.Context().Done()
-		}
+		stays("/v1/hangs")
 	}))
 	defer app.Close()
 	g := start(t, s.Addr, costs)
@@ -190,13 +196,21 @@ func TestCosts(t *testing.T) {
 	becomes(900, "a")
 	require.Equal(t, 429, g.get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode)
 	require.Equal(t, 404, g.send(t, "POST", at+"/settle", "X-Tokens", "1").StatusCode)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", at+"/v1/hangs?tokens=40", nil)
-	require.NoError(t, err)
-	req.Header.Set("X-Api-Key", "h")
-	if r, err := (&http.Client{Timeout: 2 * time.Second}).Do(req); err == nil {
-		_ = r.Body.Close()
+	for path, key := range map[string]string{"/v1/thinks": "h", "/v1/hangs": "i"} { // the client leaves before and after the headers
+		ctx, leave := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, "GET", at+path+"?tokens=9000", nil)
+		require.NoError(t, err)
+		req.Header.Set("X-Api-Key", key)
+		go func() { <-arrived; leave() }()
+		if r, err := http.DefaultClient.Do(req); err == nil {
+			_ = r.Body.Close()
+		}
+		for range 20 { // until nginx has noticed it
+			require.Equal(t, 200, g.get(t, at+"/v1/x?tokens=0", "X-Api-Key", "o").StatusCode)
+		}
+		left <- true
+		becomes(9000, key)
 	}
-	becomes(40, "h")
 }
 
 // A report is charged for the rules whose costs it has, past the limit if need be. Only proxies may report.

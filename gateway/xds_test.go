@@ -117,7 +117,7 @@ func TestXDS(t *testing.T) {
 	require.Contains(t, g.page(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 1\n")
 	require.Equal(t, "OK o5", g.ask(t, "d", "k=a*0"))
 	require.Equal(t, 1, strings.Count(g.log(), "the rules are refused")) // though they come again and again
-	m.send(t, "1", limited("DAY", "5")) // which was accepted, so the management server says nothing
+	m.send(t, "1", limited("DAY", "5"))                                  // which was accepted, so the management server says nothing
 	until(t, "the end of the refusal", func() bool {
 		return strings.Contains(g.page(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 0\n")
 	})
