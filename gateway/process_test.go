@@ -104,14 +104,29 @@ func TestRedisSettings(t *testing.T) {
 		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=spw":         true,
 		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=default:spw": true,
 		"REDIS_URL=name,redis://:spw@$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw":                    true,
-		"$TLS $CA $CERT $ANY": true,
-		"$TLS $CA $CERT":      false,
-		"$TLS $CA $ANY":       false,
-		"$TLS $CERT $ANY":     false,
+		"$TLS $CA $CERT $ANY":               true,
+		"$TLS $CA $CERT":                    false, // the certificate has another name
+		"$TLS $CA $ANY":                     false,
+		"$TLS $CERT $ANY":                   false,
+		"REDIS_URL=$PLAIN REDIS_AUTH=other": false,
+		"REDIS_URL=$PLAIN":                  false,
+		"REDIS_URL=$PLAIN REDIS_AUTH=pw REDIS_TYPE=cluster":                                   false,
+		"REDIS_URL=other,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=spw": false,
+		"REDIS_URL=name,$SENTINEL REDIS_TYPE=sentinel REDIS_AUTH=pw REDIS_SENTINEL_AUTH=no":   false,
 	} {
-		g := start(t, "", ours, strings.Fields(places.Replace(settings))...)
-		assert.Equal(t, right, g.ask(t, "d", "fixed=a") != "OK o5", settings)
-		require.NoError(t, g.stop())
+		more := strings.Fields(places.Replace(settings))
+		if right {
+			g := start(t, "", ours, more...)
+			assert.NotEqual(t, "OK o5", g.ask(t, "d", "fixed=a"), settings)
+			require.NoError(t, g.stop())
+			continue
+		}
+		env := environment("")
+		env["DECISION_TIMEOUT"] = "20s"
+		newGateway(t, ours, env, more...)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		assert.ErrorContains(t, run(ctx, env, io.Discard), "refuses the gateway", settings)
+		cancel()
 	}
 }
 

@@ -3,10 +3,11 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -158,14 +159,19 @@ func (e *Engine) probe(ctx context.Context, m rules.Limit) error {
 // transient are the beginnings of a server's errors that pass by themselves.
 var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients"}
 
-// Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings.
+// Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings. Plain words at a port
+// for TLS, or the reverse, look like a server that is unavailable.
 func Refuses(err error) bool {
 	var reply redis.Error
-	var certificate *tls.CertificateVerificationError
-	var plain tls.RecordHeaderError
+	var untrusted x509.UnknownAuthorityError
+	var name x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	var far *net.OpError
 	switch {
-	case errors.Is(err, throttle.ErrNoModule), errors.Is(err, throttle.ErrNoScript), errors.As(err, &certificate), errors.As(err, &plain),
-		errors.Is(err, redis.Nil): // no Sentinel knows the name of the master
+	case errors.Is(err, throttle.ErrNoModule), errors.Is(err, throttle.ErrNoScript),
+		errors.Is(err, redis.Nil), // no Sentinel knows the name of the master
+		errors.As(err, &untrusted), errors.As(err, &name), errors.As(err, &invalid),
+		errors.As(err, &far) && far.Op == "remote error": // of TLS: the server wants another certificate
 		return true
 	case errors.As(err, &reply):
 		return !slices.ContainsFunc(transient, func(begin string) bool { return strings.HasPrefix(reply.Error(), begin) })
