@@ -70,8 +70,9 @@ type asked struct {
 // of finds the limit of an ask.
 func (w *world) of(a ask) *asked {
 	l := w.rules[a.rule]
-	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule), trial: l.shadow || w.shadow}
+	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule)}
 	d.charges = !a.below && (l.excess == "charge" || l.excess == "" && l.algorithm == "fixed_window" && w.tag == "none" && !l.late && !l.cost)
+	d.trial = (l.shadow || w.shadow) && (l.algorithm != "fixed_window" || !d.charges)
 	entries := []string{fmt.Sprintf("|r%d=%d", a.rule, a.value)}
 	switch {
 	case l.http:

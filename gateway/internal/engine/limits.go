@@ -99,8 +99,11 @@ func (a *Ask) lessOne(s store) counter {
 	return c.(counter)
 }
 
-// trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind.
-func (e *Engine) trial(a *Ask) bool { return e.Shadow || a.Shadow }
+// trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind. As in envoyproxy/ratelimit,
+// fixed windows count refused hits in shadow, too: that lasts no longer than the window.
+func (e *Engine) trial(a *Ask) bool {
+	return (e.Shadow || a.Shadow) && (a.Algorithm != rules.FixedWindow || !a.Charge)
+}
 
 func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) {
 	c, ok := a.at(at).(counter)
