@@ -3,6 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
 IMAGE=${IMAGE:-gothrottle:dev}
 INIT=${INIT:-gothrottle-init:dev}
 GATEWAY=${GATEWAY:-gothrottle-gateway:dev}
@@ -32,8 +33,12 @@ retry() {
   return 1
 }
 
-# The service of a package must not start: it would take the port, and it might listen on other addresses.
+# The service of a package must not start: it would take the port, and it might listen on other addresses. Two scripts install
+# one after the other: each updates the lists.
 apt_install() (
+  mkdir -p "$CACHE"
+  exec 8>"$CACHE/apt.lock"
+  flock 8
   policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
     trap 'rm -f "$policy"' EXIT
@@ -43,8 +48,8 @@ apt_install() (
   echo "gothrottle: installing $*" >&2
   export DEBIAN_FRONTEND=noninteractive
   # If a third-party package source does not answer, the others may still have what is needed.
-  apt-get update -qq -o Acquire::Retries=3 >/dev/null 2>&1 || true
-  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@" >/dev/null </dev/null
+  apt-get update -qq -o Acquire::Retries=3 >/dev/null 2>&1 8>&- || true
+  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=120 -o Acquire::Retries=3 "$@" >/dev/null </dev/null 8>&-
 )
 
 # need PROGRAMS PACKAGE ...  installs the packages if a program is missing and that is allowed.
@@ -141,7 +146,6 @@ source_date() {
   echo "${SOURCE_DATE_EPOCH:-1767225600}"
 }
 
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/gothrottle
 
 # A new folder for Debian trees. It is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes
 # devices.
@@ -214,9 +218,11 @@ step() {
   took+=("$name $((SECONDS - began)) s,")
 }
 
-# run_parts PART ...  runs the scripts test-PART.sh, or those that ONLY names, and says which failed.
+# run_parts LIST ...  runs the scripts test-PART.sh, or those that ONLY names, and says which failed. Each list is PARTS that run
+# one after another, beside those of the other lists, because a part waits for half of its time. What a part says comes at its
+# end.
 run_parts() {
-  local part chosen fallen=()
+  local list part chosen fallen
   read -ra chosen <<<"${ONLY:-$*}"
   unset ONLY # some parts have one of their own
   for part in "${chosen[@]}"; do
@@ -224,9 +230,21 @@ run_parts() {
   done
   build/module.sh
   export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
-  for part in "${chosen[@]}"; do step "$part" "build/test-$part.sh" || fallen+=("$part"); done
-  [ ${#fallen[@]} = 0 ] || die "FAILED in ${fallen[*]}"
-  echo "passed: ${took[*]} in all $SECONDS s"
+  rm -rf build/out/parts
+  mkdir -p build/out/parts
+  for list; do
+    for part in $list; do [[ " ${chosen[*]} " != *" $part "* ]] || run_part "$part"; done &
+  done
+  wait
+  fallen=$(cd build/out/parts && echo *.failed)
+  [ "$fallen" = '*.failed' ] || die "FAILED in ${fallen//.failed/}"
+  echo "passed: ${chosen[*]} in $SECONDS s"
+}
+
+run_part() {
+  local began=$SECONDS log=build/out/parts/$1 how=passed
+  "build/test-$1.sh" >"$log" 2>&1 || { how=FAILED && mv "$log" "$log.failed" && log=$log.failed; }
+  { flock 9 && echo "== $1" && cat "$log" && echo "== $1: $how after $((SECONDS - began)) s"; } 9>build/out/parts.lock
 }
 
 # node_modules  installs what package-lock.json of adapters/node/test names, Node itself too, in build/out/node: not in the tree
@@ -234,11 +252,14 @@ run_parts() {
 node_modules() {
   local to=build/out/node lock=adapters/node/test/package-lock.json
   mkdir -p $to
-  cp ${lock%/*}/package*.json ${lock%/*}/.npmrc $to/
-  if ! cmp -s $lock $to/installed; then
-    retry npm --prefix $to --no-audit --no-fund --loglevel=error ci
-    cp $lock $to/installed
-  fi
+  {
+    flock 7
+    cp ${lock%/*}/package*.json ${lock%/*}/.npmrc $to/
+    if ! cmp -s $lock $to/installed; then
+      retry npm --prefix $to --no-audit --no-fund --loglevel=error ci
+      cp $lock $to/installed
+    fi
+  } 7>$to.lock
 }
 
 # lint_module FOLDER  checks the Go module in the folder. The script that tests the module does so, because vet compiles

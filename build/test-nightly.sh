@@ -3,4 +3,4 @@
 # parts. MINUTES is for how long the soak runs.
 . "$(dirname "$0")/lib.sh"
 export NIGHTLY=1 CHECK=all
-run_parts servers arm64 storage packages bench worlds upgrades edge soak
+run_parts 'servers arm64 storage packages bench worlds upgrades edge soak'
