@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
@@ -280,4 +282,24 @@ func TestBadRequests(t *testing.T) {
 	require.Equal(t, "OK o0", g.ask(t, "other", "fixed=a"))
 	require.Equal(t, before, g.log())
 	require.Contains(t, g.page(t, g.debug+"/metrics"), `gothrottle_gateway_refused_requests_total{reason="invalid"} `)
+}
+
+// A request's own limit has its multiplier: 3 per 30 seconds.
+func TestOverride_multiplier(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g, req := inside(t, inMemory(t), ours), request("d", "own=a>3")
+		req.Descriptors[0].Limit.Unit, req.Descriptors[0].Limit.UnitMultiplier = typev3.RateLimitUnit_SECOND, wrapperspb.UInt32(30)
+		for n := range 7 {
+			r, err := g.ShouldRateLimit(t.Context(), req)
+			require.NoError(t, err)
+			require.Equal(t, n > 2, r.OverallCode == pb.RateLimitResponse_OVER_LIMIT)
+			require.EqualValues(t, 30, r.Statuses[0].CurrentLimit.UnitMultiplier.GetValue())
+			time.Sleep(2 * time.Second)
+		}
+		for _, wrong := range []uint32{0, math.MaxUint32} {
+			req.Descriptors[0].Limit.Unit, req.Descriptors[0].Limit.UnitMultiplier = typev3.RateLimitUnit_YEAR, wrapperspb.UInt32(wrong)
+			_, err := g.ShouldRateLimit(t.Context(), req)
+			require.ErrorContains(t, err, "a limit of the request has the unit")
+		}
+	})
 }

@@ -77,7 +77,7 @@ func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_Ra
 		Reply:      &pb.RateLimitResponse_RateLimit{RequestsPerUnit: own.GetRequestsPerUnit(), Unit: unit}}
 	if of := own.GetUnitMultiplier(); of != nil {
 		f.Reply.UnitMultiplier = of
-		f.Period = time.Duration(min(float64(f.Period)*float64(of.GetValue()), float64(maxPeriod)+1))
+		f.Period = time.Duration(min(float64(f.Period)*float64(of.GetValue()), 2*float64(maxPeriod)))
 	}
 	if f.Period <= 0 || f.Period > maxPeriod {
 		return f, fmt.Errorf("a limit of the request has the unit %s, times %v", unit, own.GetUnitMultiplier())
