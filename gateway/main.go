@@ -194,6 +194,7 @@ func (p *program) grpcServer() *grpc.Server {
 		grpc.NumStreamWorkers(256), // their stacks have grown. Calls beyond that get goroutines; more workers cost more
 		// Windows of a fixed size need no pings that measure the connection.
 		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20),
+		grpc.ConnectionTimeout(10 * time.Second), // the end waits for connections without a greeting, too
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		p.traces.GRPC(),

@@ -71,7 +71,10 @@ func TestStop(t *testing.T) {
 	<-underWay
 	go func() { _ = g.stop() }()
 	until(t, "nobody listens", func() bool {
-		_, err := net.Dial("unix", socket)
+		conn, err := net.Dial("unix", socket)
+		if err == nil {
+			_ = conn.Close()
+		}
 		return err != nil
 	})
 	_ = idle.Close()
