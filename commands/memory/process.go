@@ -12,10 +12,7 @@ import (
 // Process runs a command of go-redis, a Cmder there, or such a call of the script, and sets its reply. It leaves the command's
 // error to the caller.
 func (s *Server) Process(now funnel.Micros, cmd interface{ Args() []any }) error {
-	words := make([]string, len(cmd.Args()))
-	for i, arg := range cmd.Args() {
-		words[i] = fmt.Sprint(arg)
-	}
+	words := Words(cmd)
 	var err error
 	if words[0] == "EVALSHA" || words[0] == "EVAL" {
 		if words, err = ScriptWords(words); err != nil {
@@ -27,6 +24,15 @@ func (s *Server) Process(now funnel.Micros, cmd interface{ Args() []any }) error
 		return err
 	}
 	return SetReply(cmd, reply)
+}
+
+// Words returns the words of a command of go-redis.
+func Words(cmd interface{ Args() []any }) []string {
+	words := make([]string, len(cmd.Args()))
+	for i, arg := range cmd.Args() {
+		words[i] = fmt.Sprint(arg)
+	}
+	return words
 }
 
 // ScriptWords returns the words of a limiter's command that EVAL or EVALSHA runs by the script, whose keys come first.

@@ -320,8 +320,8 @@ func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 		}
 	}
 	e.countHere(ctx, local, refuses != nil)
-	for _, a := range asks {
-		if errors.Is(cause, throttle.ErrParams) {
+	if errors.Is(cause, throttle.ErrParams) {
+		for _, a := range asks {
 			a.Wrong = cause
 		}
 	}
@@ -345,15 +345,14 @@ func (e *Engine) countHere(ctx context.Context, asks []*Ask, refused bool) {
 	if len(asks) == 0 {
 		return
 	}
-	err := error(nil)
+	ask, by := e.askSome, rules.FailLocal
 	if refused {
-		err = e.look(ctx, e.local, asks)
-	} else {
-		err = e.askSome(ctx, e.local, asks)
+		ask = e.look
+	}
+	if ask(ctx, e.local, asks) != nil {
+		by = rules.FailOpen // nobody has counted
 	}
 	for _, a := range asks {
-		if a.Fallback = rules.FailLocal; err != nil {
-			a.Fallback = rules.FailOpen
-		}
+		a.Fallback = by
 	}
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"container/list"
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,10 +31,7 @@ func newTable(most int) *table {
 
 // Process runs a command of package throttle.
 func (t *table) Process(_ context.Context, cmd redis.Cmder) error {
-	words := make([]string, len(cmd.Args()))
-	for i, arg := range cmd.Args() {
-		words[i] = fmt.Sprint(arg)
-	}
+	words := memory.Words(cmd)
 	for _, key := range t.KeysOf(words) {
 		t.use(key)
 	}

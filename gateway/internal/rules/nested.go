@@ -29,11 +29,10 @@ func (m *Limit) Counter() string {
 	return string(m.Algorithm) + "." + m.Period.String()
 }
 
-// Returnable returns how many of n units may be given back that were taken this long ago: those that can't have left the limit.
-func (m *Limit) Returnable(n int64, age time.Duration) int64 {
+// Returnable returns how many of n units may be given back that were taken at a time: those that can't have left the limit.
+func (m *Limit) Returnable(n int64, at time.Time) int64 {
 	now := time.Now()
-	at := now.Add(-age)
-	switch {
+	switch age := now.Sub(at); {
 	case m.Algorithm == GCRA: // they drain from the first moment
 		return max(n-int64(math.Ceil(float64(m.Units)*age.Seconds()/m.Period.Seconds())), 0)
 	case m.Algorithm == SlidingWindow && age >= m.Period, m.Algorithm == FixedWindow && !m.WindowEnd(at).After(now):

@@ -96,20 +96,18 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("RateLimit-Policy", policy)
 	}
 	back, names := reserved(asks, began)
-	switch refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT; {
-	case refused || r.Context().Err() != nil: // or nobody learns what is reserved
+	refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT
+	if refused || r.Context().Err() != nil { // or nobody learns what is reserved
 		s.engine.Decide(context.WithoutCancel(r.Context()), back)
-		if refused {
-			w.Header().Set("Retry-After", strconv.FormatInt(longestWait(asks), 10))
-			http.Error(w, "Too Many Requests", deny)
+	} else if slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Limit != nil && a.Cost != nil }) {
+		s.metrics.settles.WithLabelValues("due").Inc()
+		if len(back) > 0 {
+			w.Header().Set(reservedHeader, strings.Join(names, ","))
 		}
-	case len(back) > 0:
-		w.Header().Set(reservedHeader, strings.Join(names, ","))
-		fallthrough
-	default:
-		if slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Limit != nil && a.Cost != nil }) {
-			s.metrics.settles.WithLabelValues("due").Inc()
-		}
+	}
+	if refused {
+		w.Header().Set("Retry-After", strconv.FormatInt(longestWait(asks), 10))
+		http.Error(w, "Too Many Requests", deny)
 	}
 	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
 }
@@ -199,7 +197,7 @@ func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err e
 		}
 		if at, taken := reservedAt(r, a.Label); taken {
 			estimate := int64(a.Cost.Estimate)
-			a.Hits = max(a.Total-estimate, -a.Returnable(estimate, time.Since(at)))
+			a.Hits = max(a.Total-estimate, -a.Returnable(estimate, at))
 		} else {
 			a.Hits = a.Total
 		}
