@@ -333,10 +333,10 @@ func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 // Complain logs an error, each text at most once in 10 s.
 func (e *Engine) Complain(text string, about ...any) {
 	now := time.Now().Unix()
-	if last, found := e.logged.Load(text); found && now-last.(int64) <= 10 {
+	last, found := e.logged.LoadOrStore(text, now)
+	if found && (now-last.(int64) <= 10 || !e.logged.CompareAndSwap(text, last, now)) {
 		return
 	}
-	e.logged.Store(text, now)
 	e.log.Error(text, about...)
 }
 

@@ -171,7 +171,8 @@ func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	}
 	s.metrics.settles.WithLabelValues(outcome).Inc()
 	if outcome != "charged" {
-		s.engine.Complain("a report of costs charges nothing", "outcome", outcome, "uri", r.Header.Get("X-Forwarded-Uri"), "error", err)
+		path, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?") // a query may have secrets
+		s.engine.Complain("a report of costs charges nothing", "outcome", outcome, "path", path, "error", err)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), status)
