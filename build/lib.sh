@@ -146,7 +146,6 @@ source_date() {
   echo "${SOURCE_DATE_EPOCH:-1767225600}"
 }
 
-
 # A new folder for Debian trees. It is in the cache and not in /tmp: /tmp may be mounted nodev, and debootstrap makes
 # devices.
 work_folder() { mkdir -p "$CACHE" && mktemp -d -p "$CACHE"; }
@@ -232,6 +231,7 @@ run_parts() {
   export GOTHROTTLE_MODULE=$PWD/build/out/gothrottle.so
   rm -rf build/out/parts
   mkdir -p build/out/parts
+  trap 'kill 0' INT # which a script keeps from what runs in the background
   for list; do
     for part in $list; do [[ " ${chosen[*]} " != *" $part "* ]] || run_part "$part"; done &
   done
