@@ -65,7 +65,8 @@ func longPeriod(b testing.TB) {
 var variants = regexp.MustCompile(` with |10\^|counted|all keys|locked out|hot key|INFO|_RO`)
 
 // No count of gothrottle's rows is above the bound, for the same series of a server: all rows if CHECK is all, else those that
-// aren't variants on the oldest server, and two on the others. Other work on the machine adds to a count, so the least of three is taken.
+// aren't variants on the oldest server, and two on the others. Other work on the machine adds to a count, so the least of three
+// is taken.
 func TestCachegrind_bounds(t *testing.T) {
 	if os.Getenv("CHECK") == "" {
 		t.Skip("make test-bench counts")

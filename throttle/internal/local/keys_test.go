@@ -30,7 +30,7 @@ func newKeys(units int64, hold time.Duration) *Keys[rate] {
 	return &Keys[rate]{Units: units, Hold: hold, Closed: new(atomic.Bool), Grew: func() {}}
 }
 
-// Units of a grant are spent once, whoever asks at the same time, and what is left when it ends is nobody's.
+// Units of a grant are spent once, however many ask at the same time, and nobody spends those that are left when it ends.
 func TestGrant_spentOnce(t *testing.T) {
 	require.EqualValues(t, 2, newGrant(nil, first, 9, 0, &plenty).spend(2))
 	for range 100 {
