@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
@@ -103,13 +101,13 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
 		r.Host, r.Methods = cleanHost(r.Host), strings.Fields(strings.ToUpper(strings.Join(r.Methods, " ")))
 		l.checkMatch(&f.Match, rule, &r.matchLevel)
-		clean := readings(r.Path)[0]
+		clean, _ := readings(r.Path)
 		switch {
-		case strings.HasPrefix(r.Path, "*") || r.Path == "" || r.Path == clean:
-		case r.Path == clean+"/":
-			r.Path = clean
+		case strings.HasPrefix(r.Path, "*") || r.Path == "" || r.Path == clean[0]:
+		case r.Path == clean[0]+"/":
+			r.Path = clean[0]
 		default:
-			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean)
+			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean[0])
 		}
 	}
 	return r
@@ -148,6 +146,7 @@ type subject struct {
 	is      map[string]string // its method, path and host, and as its address the network that the address counts for
 	paths   []string          // the readings of its path, in lower case if the rules ignore case
 	exact   []string          // the same in the case of the request, for rules that exempt
+	unread  bool              // there are too many readings: any path may be among them
 	address netip.Addr
 	header  http.Header
 }
@@ -158,13 +157,12 @@ func bare(key string) string { return strings.Trim(key, "{}") }
 // subject reads what the proxy says about a request.
 func (h *HTTP) subject(r *http.Request) *subject {
 	address, _ := parsePrefix(strings.TrimPrefix(bare(h.address(r)), "ip:")) // a proxy at a Unix socket has none
-	uri := r.Header.Get("X-Forwarded-Uri")
-	exact := readings(uri)
-	paths := exact
-	if h.ignoreCase {
-		paths = readings(strings.ToLower(uri))
+	exact, all := readings(r.Header.Get("X-Forwarded-Uri"))
+	paths := slices.Clone(exact)
+	for i := 0; h.ignoreCase && i < len(paths); i++ {
+		paths[i] = strings.ToLower(paths[i])
 	}
-	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, is: map[string]string{
+	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, unread: !all, is: map[string]string{
 		"address": bare(h.network(r)),
 		"method":  strings.ToUpper(cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method)),
 		"path":    paths[0],
@@ -229,16 +227,26 @@ func (r *httpRule) fits(pattern string, texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return matches(pattern, text) })
 }
 
-func (r *httpRule) matches(s *subject) bool { return r.misses(s) == "" }
-
-// misses returns the part of match that doesn't, "" if all do.
-func (r *httpRule) misses(s *subject) string {
+func (r *httpRule) servesPath(s *subject) bool {
 	paths := s.paths
 	if r.exempts() {
 		paths = s.exact
 	}
 	switch {
-	case r.Path != "" && !r.fits(r.Path, paths) && !r.fits(strings.TrimSuffix(r.Path, "/*"), paths): // /a/* is also /a
+	case r.Path == "":
+		return true
+	case s.unread:
+		return !r.exempts()
+	}
+	return r.fits(r.Path, paths) || r.fits(strings.TrimSuffix(r.Path, "/*"), paths) // /a/* is also /a
+}
+
+func (r *httpRule) matches(s *subject) bool { return r.misses(s) == "" }
+
+// misses returns the part of match that doesn't, "" if all do.
+func (r *httpRule) misses(s *subject) string {
+	switch {
+	case !r.servesPath(s):
 		return "path"
 	case r.Host != "" && !matches(r.Host, s.is["host"]):
 		return "host"
@@ -280,56 +288,6 @@ func (l *loader) checkMatch(at *yaml.Node, rule string, m *matchLevel) {
 	if strings.Contains(m.Host, "/") {
 		l.fail(at, rule, "no request has the host %q: write a name without a scheme and a path", m.Host)
 	}
-}
-
-var (
-	// origin is the part before the path in "GET http://example.com/ HTTP/1.1".
-	origin = regexp.MustCompile("^[^/?#]+://[^/?#]*")
-	// escape is a right escape. A wrong one stays in the path.
-	escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
-	// parameters are those of a part of a path, as in /a;x=1/b.
-	parameters = regexp.MustCompile(";[^/]*")
-	// odd is what makes readings of a path differ.
-	odd = regexp.MustCompile(`[%\\;#]|/[./]|[^/]/$`)
-)
-
-// readings returns the paths that programs may take a URI for, without its origin and query. The first one has all escapes
-// and dots resolved, ends before a '#', and has no parameters; rules count by it. The others leave slashes, dots and such
-// escaped or unresolved, resolve escapes once, twice or never, keep parameters, or take a backslash for a slash. A slash at
-// the end doesn't count.
-func readings(uri string) (all []string) {
-	uri = strings.TrimPrefix(uri, origin.FindString(uri))
-	uri, _, _ = strings.Cut(uri, "?")
-	if !odd.MatchString(uri) {
-		return []string{path.Clean("/" + uri)}
-	}
-	if before, _, found := strings.Cut(uri, "#"); found {
-		all = readings(before)
-	}
-	add := func(reading string) {
-		if !slices.Contains(all, reading) {
-			all = append(all, reading)
-		}
-	}
-	plain := unescape(uri, `/\%;.#`)
-	once := unescape(uri, "")
-	for _, p := range []string{unescape(once, ""), once, plain} {
-		add(path.Clean("/" + parameters.ReplaceAllString(strings.ReplaceAll(p, `\`, "/"), "")))
-		add(path.Clean("/" + p))
-	}
-	add(cmp.Or(strings.TrimRight("/"+strings.TrimPrefix(uri, "/"), "/"), "/"))
-	return all
-}
-
-// unescape resolves the escapes of a path, except those of some characters.
-func unescape(uri, except string) string {
-	return escape.ReplaceAllStringFunc(uri, func(e string) string {
-		c, _ := strconv.ParseUint(e[1:], 16, 8)
-		if strings.IndexByte(except, byte(c)) >= 0 {
-			return e
-		}
-		return string([]byte{byte(c)})
-	})
 }
 
 // cleanHost returns a host in lower case, without its port and last dot.

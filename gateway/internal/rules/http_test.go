@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -31,6 +32,35 @@ func TestSubject(t *testing.T) {
 	}
 }
 
+// Each step of the readings is what some program does: without it, a path would have no limit. TestPaths asks the programs.
+func TestReadings(t *testing.T) {
+	for path, program := range map[string]string{
+		"/api/..%2fx":                 "Go's URL.Path",
+		"/x/../api/..%2fx":            "Go's EscapedPath, cleaned, then decoded",
+		"/%2561pi/..%252fx":           "two that decode",
+		"/api%3f/../x":                "one that decodes first",
+		"///x/api":                    "Node's URL",
+		"/%09/%5cx%5capi":             "Node's URL of a decoded target",
+		"/x//..//api/..%2f..":         "Node's URL: slashes have an empty part between them",
+		"//x\\y/api":                  "Python's urlsplit",
+		"//api%2f..%2fx":              "Python's wsgiref",
+		"/login;a/../..":              "find-my-way",
+		"/x/..;/api/..%2f..":          "Tomcat, then a proxy's app",
+		"/x/%2e%2e/ap%69/..%2fx":      "Kestrel, which leaves %2f",
+		strings.Repeat("/%2e;x", 9e3): "one that has the time",
+	} {
+		found, all := readings(path)
+		s := &subject{paths: found, exact: found, unread: !all}
+		limited := false
+		for _, route := range []string{"/api/*", "/login"} {
+			m := matchLevel{Path: route}
+			limited = limited || (&httpRule{limit: &Limit{}, matchLevel: m}).matches(s)
+			require.False(t, (&httpRule{limit: &Limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: m}).matches(s), "%.80s", path)
+		}
+		require.True(t, limited, "%.80s: %s", path, program)
+	}
+}
+
 // A proxy on a link-local address has a zone.
 func TestTrusts(t *testing.T) {
 	h := &HTTP{proxies: []network{{netip.MustParsePrefix("fe80::/10")}, {netip.MustParsePrefix("10.0.0.0/8")}}}
@@ -43,10 +73,9 @@ func TestTrusts(t *testing.T) {
 
 // The same of any path, for Go's ServeMux and for programs that resolve dots, after escapes or without them.
 func FuzzReadings(f *testing.F) {
-	for _, route := range []string{"/api/foo", "/health", "/login"} {
-		for _, spelling := range spell.Paths(route) {
-			f.Add(spelling)
-		}
+	r := rand.New(rand.NewPCG(1, 0))
+	for range 2000 {
+		f.Add(spell.Path(r))
 	}
 	mux := http.NewServeMux()
 	for _, pattern := range []string{"/", "/api/", "/health", "/health/{$}"} {
@@ -55,7 +84,8 @@ func FuzzReadings(f *testing.F) {
 	api := &httpRule{limit: &Limit{}, matchLevel: matchLevel{Path: "/api/*"}}
 	health := &httpRule{limit: &Limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: matchLevel{Path: "/health"}}
 	f.Fuzz(func(t *testing.T, uri string) {
-		s := &subject{paths: readings(uri), exact: readings(uri)}
+		found, all := readings(uri)
+		s := &subject{paths: found, exact: found, unread: !all}
 		served := []string{}
 		if u, err := url.ParseRequestURI(uri); err == nil {
 			h, pattern := mux.Handler(&http.Request{Method: "POST", URL: u, Host: "h"})
