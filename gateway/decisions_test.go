@@ -150,12 +150,14 @@ func TestAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := inMemory(t)
 		g := inside(t, s, "domain: d\nhash_tag: domain\ndescriptors: [{key: a, rate_limit: {unit: day, requests_per_unit: 5, on_failure: local}, "+
-			"descriptors: [{key: tenant, share: 1}]}, {key: slot, rate_limit: {concurrency: 5}}]")
+			"descriptors: [{key: tenant, share: 1}]}, {key: slot, rate_limit: {concurrency: 5}}, {key: c, rate_limit: {unit: day, requests_per_unit: 5, on_failure: closed}, "+
+			"descriptors: [{key: tenant, share: 1, rate_limit: {unit: day, requests_per_unit: 5}}]}]")
 		s.Change(func(f *resp.Faults) { f.Silent = true })
 		began := time.Now()
 		g.ask(t, "d", slices.Repeat([]string{"slot=1*-1"}, 32)...)
 		require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
 		require.Equal(t, "OK o0", g.ask(t, "d", "a=a,tenant=b*5"))
+		require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "c=a,tenant=b"))
 		for range 100 {
 			require.Equal(t, "OVER_LIMIT X0", g.ask(t, "d", "a=a,tenant=b"))
 		}
@@ -231,6 +233,8 @@ func TestReload(t *testing.T) {
 		require.Equal(t, []int{200, 200, 404}, []int{check("/check", "1.1.1.1"), check("/check/one", "1.1.1.1"), check("/check/two", "1.1.1.1")})
 		g.writes(t, "two.yaml", rules("two", ", odd: 1"))
 		require.Contains(t, g.log(), "rule two.http.all: unknown key 'odd'")
+		g.writes(t, "two.yaml", rules("two", ", algorithm: gcra, burst: 4000000000"))
+		require.Contains(t, g.log(), "rule two.http.all: throttle: bad parameters: a burst must drain within 100 years")
 		g.writes(t, "two.yaml", rules("two", ""))
 		require.Contains(t, g.log(), "/check asks the http rules of several domains")
 		require.Contains(t, g.page(t, g.debug+"/rules"), `"two.http.all"`)
@@ -238,7 +242,7 @@ func TestReload(t *testing.T) {
 		g.writes(t, "two.yaml", "domain: two")
 		require.Contains(t, g.log(), "no http rules any more")
 		require.Equal(t, []int{200, 429, 200}, []int{check("/check/two", "1.1.1.1"), check("/check", "1.1.1.1"), check("/check", "2.2.2.2")})
-		require.Equal(t, []int{1, 3}, []int{strings.Count(g.log(), "the rules are refused"), strings.Count(g.log(), "rules loaded")})
+		require.Equal(t, []int{2, 3}, []int{strings.Count(g.log(), "the rules are refused"), strings.Count(g.log(), "rules loaded")})
 		for stale, names := range [][2]string{{".away", ""}, {"", ".away"}} {
 			require.NoError(t, os.Rename(g.folder+names[1], g.folder+names[0]))
 			time.Sleep(watched + time.Millisecond)

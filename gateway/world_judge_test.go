@@ -46,6 +46,9 @@ func (p *play) expects(q *asking) {
 			most = 100 * time.Millisecond
 		}
 	}
+	if slices.ContainsFunc(q.all, func(d *asked) bool { return d.hits == 0 && d.fits() == 1 }) && slices.ContainsFunc(q.all, func(d *asked) bool { return d.algorithm == "concurrency" }) {
+		most = 150 * time.Millisecond // slots are looked at alone
+	}
 	if q.decided = p.fault == ""; took > most || q.decided && took > 0 {
 		p.fail("in time", "an answer after %s, with the fault %q", took, p.fault)
 	}
@@ -54,6 +57,8 @@ func (p *play) expects(q *asking) {
 		switch {
 		case q.decided:
 			d.want = d.decide(d.server)
+		case d.refuses():
+			d.want.over = true
 		case d.failure == "local":
 			d.want, q.known = d.decide(d.local), q.known && took == 0 && d.around == nil
 		default:
@@ -80,9 +85,9 @@ func (p *play) charged(q *asking) {
 		}
 		now := d.look(store)
 		switch {
-		case q.decided && d.algorithm == "concurrency" && d.hits > 0 && now.holds && now.lapses != d.period:
+		case q.decided && d.algorithm == "concurrency" && d.hits > 0 && !d.none && now.holds && now.lapses != d.period:
 			p.fail("charged", "%+v holds its slot for %s", d.ask, now.lapses)
-		case !q.decided && d.failure != "local":
+		case !q.decided && (d.failure != "local" || d.refuses()):
 		case now.used == was.used+d.want.charge && (d.around == nil || now.around == was.around+d.want.around):
 		case d.want.charge == 0 && d.hits > 0 && !d.want.over:
 			p.fail("all or none", "%s: %+v takes %d of a request that is refused", d.key, d.ask, now.used-was.used)
@@ -116,7 +121,7 @@ func (p *play) askEnvoy(asks []ask) {
 // status checks what an answer says of one descriptor.
 func (p *play) status(q *asking, d *asked, st *pb.RateLimitResponse_DescriptorStatus) {
 	over := st.Code == pb.RateLimitResponse_OVER_LIMIT
-	measured := q.decided || d.failure == "local"
+	measured := q.decided || d.failure == "local" || d.refuses()
 	left, ends := int64(st.LimitRemaining), st.DurationUntilReset.GetSeconds()
 	switch {
 	case !over && d.want.over && !d.shadow && !q.decided && d.failure == "closed" && !q.refused:
@@ -169,7 +174,11 @@ func (p *play) request(all []*asked) *pb.RateLimitRequest {
 		}
 		texts = append(texts, fmt.Sprint(text, "*", d.hits))
 	}
-	return request("d", texts...)
+	r := request("d", texts...)
+	if len(all) == 1 && all[0].hits > 1 { // a request may say it for all
+		r.HitsAddend, r.Descriptors[0].HitsAddend = uint32(all[0].hits), nil
+	}
+	return r
 }
 
 // owed is a request that /check has admitted and nobody has reported.
@@ -200,6 +209,7 @@ func (p *play) askProxy(asks []ask, value int) {
 	}
 	if r.StatusCode == 200 && slices.ContainsFunc(q.all, func(d *asked) bool { return d.cost }) {
 		p.owes = append(p.owes, owed{asks, value, r.Header.Get("Gothrottle-Reserved"), q.began})
+		p.due++
 	}
 }
 
@@ -209,7 +219,7 @@ func (p *play) checked(q *asking, r *http.Response) {
 	var reserved []string
 	measured := q.decided
 	for _, d := range q.all {
-		if measured = measured || d.failure == "local"; !d.cost || d.want.charge == 0 || !q.decided {
+		if measured = measured || d.failure == "local" || d.refuses(); !d.cost || d.want.charge == 0 || !q.decided {
 			continue
 		}
 		if refused {
@@ -275,7 +285,7 @@ func (p *play) note(q *asking) {
 		if d.cost { // it is known after the request
 			hits = 0
 		}
-		p.tell(d, hits, q.decided)
+		p.tell(d, hits, q.decided || d.refuses())
 	}
 }
 
@@ -300,13 +310,37 @@ func (p *play) tell(d *asked, hits int64, decided bool) {
 	}
 }
 
+// theirs has the sums of envoyproxy/ratelimit, by the first parts of the rules' names.
+func theirs(told map[string]int64) map[string]int64 {
+	sums := map[string]int64{}
+	for line, n := range told {
+		m := regexp.MustCompile(`^hits_total{outcome="(\w+)",rule="d\.(\w+)(?:\.(\w+))?"}`).FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, name := range map[string][]string{"ok": {"within_limit"}, "over_limit": {"over_limit"}, "shadow": {"over_limit", "shadow_mode"}}[m[1]] {
+			sums[fmt.Sprintf("%s{domain=\"d\",key1=%q,key2=%q}", name, m[2], m[3])] += n
+		}
+		sums[fmt.Sprintf("total_hits{domain=\"d\",key1=%q,key2=%q}", m[2], m[3])] += n
+	}
+	return sums
+}
+
 // counted matches a line of the metrics.
 var counted = regexp.MustCompile(`(?m)^gothrottle_gateway_((?:decisions|hits|near_limit|fallbacks)_total\S+) (\d+)`)
 
 // metrics compares the metrics with what was charged.
 func (p *play) metrics() {
-	said := map[string]int64{}
-	for _, m := range counted.FindAllStringSubmatch(p.page(p.t, p.debug+"/metrics"), -1) {
+	said, page := map[string]int64{}, p.page(p.t, p.debug+"/metrics")
+	if line := fmt.Sprintf("settles_total{outcome=\"due\"} %d\n", p.due); !strings.Contains(page, line) {
+		p.fail("metrics", "want %s", line)
+	}
+	for line, n := range theirs(p.told) {
+		if line = fmt.Sprintf("\nratelimit_service_rate_limit_%s %d\n", line, n); !strings.Contains(page, line) {
+			p.fail("metrics", "want %s", line)
+		}
+	}
+	for _, m := range counted.FindAllStringSubmatch(page, -1) {
 		said[m[1]], _ = strconv.ParseInt(m[2], 10, 64)
 		if p.told != nil {
 			p.told[m[1]] += 0

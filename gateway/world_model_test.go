@@ -21,9 +21,14 @@ func (l *rule) fits() int64 {
 // drains is how long a full limit takes to become empty, or a slot to lapse.
 func (l *rule) drains() time.Duration {
 	if l.algorithm == "gcra" {
-		return l.period * time.Duration(l.fits()) / time.Duration(l.units)
+		return l.period * time.Duration(l.fits()) / time.Duration(max(l.units, 1))
 	}
 	return l.period
+}
+
+// refuses says whether the limit of an ask admits no hits, with or without a server.
+func (d *asked) refuses() bool {
+	return d.units == 0 && d.hits > 0 && !d.reports() && !(d.charges && d.failure == "local")
 }
 
 // keeps is how long units of this time surely count: those of a rate drain from the first moment.
@@ -51,7 +56,7 @@ func (l *rule) returns(at time.Time) int64 {
 
 // empty is after how many seconds units of a rate have drained, rounded up.
 func (l *rule) empty(units int64) int64 {
-	return int64((l.period*time.Duration(units)/time.Duration(l.units) + time.Second - 1) / time.Second)
+	return int64((l.period*time.Duration(units)/time.Duration(max(l.units, 1)) + time.Second - 1) / time.Second)
 }
 
 // asked is an ask with its limit, what is in use before it, and what must come of it.
@@ -65,6 +70,7 @@ type asked struct {
 	name, group   string  // in metrics; and of those that take all or nothing
 	server, local state   // what is in use there
 	want          verdict // if it is known
+	none          bool    // it takes nothing, because another one of its group is refused
 }
 
 // of finds the limit of an ask.
@@ -225,7 +231,7 @@ func allOrNone(all []*asked, state func(d *asked) state) {
 		refused[d.group] = refused[d.group] || d.want.over
 	}
 	for _, d := range all {
-		if refused[d.group] && d.want.charge > 0 && !d.want.over {
+		if d.none = refused[d.group]; d.none && d.want.charge > 0 && !d.want.over {
 			d.want.charge, d.want.left = 0, max(d.room(state(d)), 0)
 		}
 	}

@@ -24,8 +24,10 @@ type play struct {
 	*gateway
 	t      *testing.T // the bubble's
 	server *resp.Server
+	first  []rule // before all changes
 	step   int
 	calls  int
+	due    int    // requests whose costs must be reported
 	fault  string // "": the server works
 	since  time.Time
 	admits sync.Map         // the words of the calls that the server has admitted since the request began
@@ -62,7 +64,7 @@ func (w *world) run(t *testing.T) (calls int, wrong *failure) {
 	bubble(t, func(t *testing.T) {
 		own := *w
 		own.rules = slices.Clone(w.rules)
-		p := &play{world: &own, t: t, told: map[string]int64{}}
+		p := &play{world: &own, first: w.rules, t: t, told: map[string]int64{}}
 		n := resp.NewNetwork(resp.Options{Ran: func(r resp.Run) {
 			for _, word := range r.Words {
 				if reply, _ := r.Reply.([]any); len(reply) > 0 && reply[0] == int64(0) {
@@ -202,8 +204,9 @@ func (p *play) reload(how string) {
 		switch {
 		case how == "double":
 			l.units *= 2
-		case how == "unshadow" && l.shadow:
-			l.shadow, ended, wait = false, append(ended, i), max(wait, l.drains()+l.lockout)
+		case how == "unshadow" && l.shadow && l.units > 0 && l.period <= time.Minute:
+			l.shadow, ended = false, append(ended, i)
+			wait = max(wait, l.drains()+l.lockout, p.first[i].drains()) // what the first rate has charged drains by it
 		}
 	}
 	text := p.yaml()

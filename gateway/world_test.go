@@ -57,8 +57,10 @@ type ask struct {
 var (
 	seeds      = flag.Int("seeds", 0, "how many worlds TestWorld plays")
 	algorithms = []string{"fixed_window", "sliding_window", "gcra"}
-	unit       = map[time.Duration]string{time.Second: "second", time.Minute: "minute"}
+	unit       = map[time.Duration]string{time.Second: "second", time.Minute: "minute", week: "week", 30 * 24 * time.Hour: "month"}
 )
+
+const week = 7 * 24 * time.Hour
 
 // oneOf returns one of some values.
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
@@ -81,13 +83,16 @@ func newWorld(seed uint64) *world {
 
 func (w *world) randomRule(r *rand.Rand) rule {
 	l := rule{http: chance(r, 3), algorithm: oneOf(r, algorithms...), units: oneOf[int64](r, 1, 2, 5, 10, 60), shadow: chance(r, 5),
-		period: oneOf(r, time.Second, time.Minute, time.Minute), failure: oneOf(r, "open", "closed", "local")}
+		period: oneOf(r, time.Second, time.Minute, time.Minute, time.Minute, week, 30*24*time.Hour), failure: oneOf(r, "open", "closed", "local")}
 	if l.algorithm == "gcra" && chance(r, 2) {
 		l.burst = oneOf[int64](r, 1, 3, 20)
 	}
 	switch {
 	case !l.http && chance(r, 6):
 		return rule{algorithm: "concurrency", units: 1 + r.Int64N(3), period: oneOf(r, 10*time.Second, time.Minute), shadow: l.shadow, failure: l.failure}
+	case chance(r, 8):
+		l.units, l.burst = 0, 0
+		return l
 	case l.algorithm == "gcra" && w.tag == "none" && chance(r, 3):
 		l.lockout = 20 * time.Second
 		return l
@@ -158,8 +163,11 @@ func (w *world) yaml() string {
 	descriptors, http := "", ""
 	for i, l := range w.rules {
 		limit := given("unit", unit[l.period], "requests_per_unit", l.units, "algorithm", l.algorithm, "burst", l.burst, "lockout", l.lockout, "late", l.late, "excess", l.excess)
+		if l.units == 0 {
+			limit += ", requests_per_unit: 0"
+		}
 		if l.algorithm == "concurrency" {
-			limit = given("concurrency", l.units, "hold", l.period)
+			limit = given("concurrency", l.units, "hold", l.period%time.Minute) // a minute if it isn't said
 		}
 		all := fmt.Sprintf("shadow_mode: %t, rate_limit: {on_failure: %s%s}", l.shadow, l.failure, limit)
 		switch {

@@ -33,6 +33,7 @@ var lanes = []lane{
 	{"asan", 20 * time.Minute, boundary, []string{sanitized + goTest + "-timeout 15m -asan ./cgo"}},
 	{"black-box", 30 * time.Minute, module, []string{"build/module.sh", onServer + "-timeout 20m ./tests"}},
 	{"gateway", 10 * time.Minute, gateways, []string{inGateway + "./internal/...", inGateway + ".", inGateway + "-run '^TestWorld$' . -seeds 600"}},
+	{"proxies", 15 * time.Minute, gateways, []string{"build/test-gateway.sh"}},
 	{"client", 10 * time.Minute, root, []string{"build/module.sh", onServer + "-timeout 5m -run Server_ ./throttle"}},
 	{"chaos", 15 * time.Minute, boundary, []string{"CHAOS_SECONDS=30 build/test-chaos.sh"}},
 }

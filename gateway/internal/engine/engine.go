@@ -313,6 +313,8 @@ func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 	for _, a := range asks {
 		a.Verdict = Verdict{Fallback: a.OnFailure}
 		switch {
+		case a.Units == 0 && a.Hits > 0 && !a.Settle && (!a.Charge || a.OnFailure != rules.FailLocal): // which needs no server
+			a.Verdict, refuses = a.blocked(), a
 		case a.OnFailure == rules.FailLocal:
 			local = append(local, a)
 		case a.OnFailure == rules.FailClosed && !a.Settle && (a.Hits > 0 || a.Hits == 0 && a.Late):

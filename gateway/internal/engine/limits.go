@@ -122,13 +122,22 @@ func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) 
 	case a.Charge:
 		return e.charge(ctx, c, a)
 	case a.Units == 0:
-		return Verdict{Over: true, Reset: a.Period}, nil
+		return a.blocked(), nil
 	}
 	r, err = c.AllowN(ctx, a.Key, a.Hits)
 	if err == nil && !r.Allowed {
 		e.refused(a)
 	}
 	return verdictOf(r, !r.Allowed), err
+}
+
+// blocked is the verdict of a limit of 0. A fixed window ends when it ends.
+func (a *Ask) blocked() Verdict {
+	v := Verdict{Over: true}
+	if a.Algorithm != rules.FixedWindow {
+		v.Reset = a.Period
+	}
+	return v
 }
 
 // settle gives hits back, or charges them.
@@ -221,7 +230,7 @@ func (e *Engine) askAll(ctx context.Context, at store, asks []*Ask) error {
 		}
 	}
 	results, err := allOf(ctx, at, asks, func(a *Ask) throttle.Part {
-		if n := hits[a.partKey()]; n > 0 || a.Fits() == 1 {
+		if n := hits[a.partKey()]; n > 0 || a.Fits() == 1 || a.Units == 0 {
 			return a.part(at, n)
 		}
 		return a.lessOne(at).Part(a.Key, 0)

@@ -61,6 +61,31 @@ func TestReadings(t *testing.T) {
 	}
 }
 
+// A rule that limits matches any value of a header, any case of a method and, if it ignores case, of a path. One that exempts
+// matches all values, in their case.
+func TestHTTP_match(t *testing.T) {
+	set, err := Parse([]File{{Text: `
+domain: d
+http:
+  ignore_case: true
+  rules:
+  - {name: limits, match: {path: /a, methods: [Put], headers: {X: "y*"}}, rate_limit: {unit: day, requests_per_unit: 1}}
+  - {name: exempts, match: {path: /a, headers: {X: "y*"}}, rate_limit: {unlimited: true}}
+`}}, Options{})
+	require.NoError(t, err)
+	for request, want := range map[string]string{
+		"pUT /a yes": "limits exempts", "PUT /A yes": "limits", "PUT /%41 yes": "limits", "PUT /a no yes": "limits", "PUT /a yes no": "limits",
+		"PUT /a no": "", "PUT /b yes": "", "GET /a yes": "exempts", "PUT /a": "", "PUT /a; yes": "limits",
+	} {
+		words, names := strings.Fields(request), []string{}
+		r := &http.Request{Header: http.Header{"X-Forwarded-Method": words[:1], "X-Forwarded-Uri": words[1:2], "X": words[2:]}}
+		for _, f := range set.HTTP["d"].Match(r) {
+			names = append(names, strings.TrimPrefix(f.Label, "d.http."))
+		}
+		require.Equal(t, want, strings.Join(names, " "), request)
+	}
+}
+
 // A proxy on a link-local address has a zone.
 func TestTrusts(t *testing.T) {
 	h := &HTTP{proxies: []network{{netip.MustParsePrefix("fe80::/10")}, {netip.MustParsePrefix("10.0.0.0/8")}}}
