@@ -232,7 +232,7 @@ func TestPaths(t *testing.T) {
 					a.served[by] = route(read(a.target))
 				}
 			}
-			read(t, apps.all, "node", "testdata/readers.js")
+			read(t, apps.all, "node", "testdata/readers.cjs")
 			read(t, apps.all, "/usr/bin/python3", "testdata/readers.py")
 			methods := map[string]int{}
 			for _, a := range apps.all {

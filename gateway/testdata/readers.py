@@ -1,4 +1,4 @@
-"""Says how WSGI servers read targets of requests: see readers.js."""
+"""Says how WSGI servers read targets of requests: see readers.cjs."""
 
 import json
 import posixpath

@@ -1,5 +1,5 @@
 // Says how programs of Node read targets of requests. Each line of its input is a target, as JSON. Each line of its output has
-// the routes that they serve: see paths_test.go.
+// the routes that they serve: see ../paths_test.go.
 const http = require('http'), net = require('net'), path = require('path').posix, url = require('url')
 
 // route says which route a path is: a router may ignore the case, and a slash at the end.
