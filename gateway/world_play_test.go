@@ -47,7 +47,7 @@ type fault struct {
 
 var faults = map[string]fault{
 	"silent": {Faults: resp.Faults{Silent: true}, deaf: true}, "mute": {Faults: resp.Faults{Mute: true}, deaf: true},
-	"LOADING": {Faults: resp.Faults{Error: "LOADING soon"}, deaf: true}, "odd": {Faults: resp.Faults{Error: "ERR odd"}, deaf: true},
+	"LOADING": {Faults: resp.Faults{Error: "LOADING soon"}, deaf: true}, "odd": {Faults: resp.Faults{Error: "PROXY odd"}, deaf: true},
 	"refused":  {Faults: resp.Faults{Refuse: true}, deaf: true, once: func(s *resp.Server) { s.Cut() }},
 	"bare":     {Faults: resp.Faults{NoModule: true, NoScript: true}, deaf: true, refuses: true},
 	"NOAUTH":   {Faults: resp.Faults{Error: "NOAUTH who?"}, deaf: true, refuses: true},

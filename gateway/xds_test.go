@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -100,6 +101,9 @@ func TestXDS(t *testing.T) {
 	_, err := g.ShouldRateLimit(t.Context(), request("d", "k=a"))
 	require.Equal(t, codes.Unavailable, status.Code(err))
 	require.Equal(t, 503, g.get(t, g.web+"/healthcheck").StatusCode)
+	health, err := healthpb.NewHealthClient(g.conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: "ratelimit"})
+	require.NoError(t, err)
+	require.Equal(t, healthpb.HealthCheckResponse_NOT_SERVING, health.Status)
 	becomes := func(version string, left uint32, rules ...string) {
 		t.Helper()
 		m.send(t, version, rules...)

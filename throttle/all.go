@@ -35,8 +35,9 @@ type AllResult struct {
 }
 
 // All takes all parts or none, in one call (GO.ALL): at most 32 parts, from this client's limiters without a Lockout.
-// In a cluster and over a Ring, their keys need one hash tag. The client's time limit and fallback apply. All does not
-// send Unlimited parts. A Suspended part denies the call without asking the server; the others are then unknown.
+// In a cluster and over a Ring, their keys need one hash tag. The longest Timeout of the parts and the client's fallback
+// apply. All does not send Unlimited parts. A Suspended part denies the call without asking the server; the others are
+// then unknown.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, "All", parts)
 }
@@ -49,7 +50,7 @@ func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error
 
 func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllResult, err error) {
 	defer c.all.observe(v, "", time.Now(), &all.Result, &err)
-	if err := c.checkAll(v, parts); err != nil {
+	if err := c.checkAll(ctx, v, parts); err != nil {
 		return AllResult{}, err
 	}
 	all, sent := fixedParts(v, parts)
@@ -60,7 +61,7 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 	if err != nil {
 		return AllResult{}, err
 	}
-	reply, err := c.conn.General(ctx, &c.all.wait, more, words...)
+	reply, err := c.conn.General(ctx, longest(parts), more, words...)
 	if err == nil {
 		err = all.read(reply, sent, parts)
 	}
@@ -70,8 +71,19 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 	return all, nil
 }
 
+// longest returns the longest time limit of parts.
+func longest(parts []Part) *wire.Timeout {
+	by := &parts[0].l.wait
+	for i := range parts {
+		if one := &parts[i].l.wait; one.Limit > by.Limit {
+			by = one
+		}
+	}
+	return by
+}
+
 // checkAll refuses parts that the verb cannot have.
-func (c *Client) checkAll(v string, parts []Part) error {
+func (c *Client) checkAll(ctx context.Context, v string, parts []Part) error {
 	if len(parts) == 0 {
 		return params("%s needs at least one part", v)
 	}
@@ -84,7 +96,7 @@ func (c *Client) checkAll(v string, parts []Part) error {
 		case p.share != 0 && (i == 0 || p.share < 1 || p.share > maxWeight):
 			return params("Share needs a part before it and a weight of 1 to %d", maxWeight)
 		default:
-			if err := p.l.check(v, p.n, peek); err != nil {
+			if err := p.l.check(ctx, v, p.n, peek); err != nil {
 				return err
 			}
 		}

@@ -224,7 +224,7 @@ func (c *Client) Check(ctx context.Context) error {
 
 // Close gives back budgeted units, except those of calls under way, closes the leases, and waits until none of the
 // client's goroutines runs. It does not close the go-redis client. Afterwards, verbs return ErrClosed. Close returns
-// the leases' first error and the first error from each limiter's budget. A second Close waits for the first one. Close
+// the first errors of the leases and of the budgets. A second Close waits for the first one. Close
 // of a nil Client does nothing.
 func (c *Client) Close() (err error) {
 	if c != nil {
@@ -234,13 +234,14 @@ func (c *Client) Close() (err error) {
 }
 
 func (c *Client) close() error {
-	err := c.closeLeases()
 	c.mu.Lock()
 	names := slices.Collect(maps.Values(c.names))
 	c.mu.Unlock()
+	var refunds []func() error
 	for _, f := range names {
-		err = errors.Join(err, f.giveBack())
+		refunds = append(refunds, f.end()...)
 	}
+	err := errors.Join(c.closeLeases(), wire.AtOnce(refunds))
 	c.conn.Stop()
 	return err
 }

@@ -11,7 +11,7 @@ import (
 var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading,
 	// out of memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission).
-	// Every error reply that isn't gothrottle's, such as a proxy's, counts too. A sent call may have taken its units.
+	// Other error replies count too, such as a proxy's, unless they begin with ERR. A sent call may have taken its units.
 	ErrUnavailable = wire.ErrUnavailable
 
 	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script.
@@ -20,8 +20,8 @@ var (
 	// ErrNoScript: with the option Script, the server does not run scripts, or has no TIME in them.
 	ErrNoScript = wire.ErrNoScript
 
-	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, or the key holds something that
-	// is not this kind of limiter.
+	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, the key holds something that
+	// is not this kind of limiter, or the server says ERR and something that this client doesn't know.
 	ErrParams = wire.ErrParams
 
 	// ErrClosed: the client was closed.

@@ -191,21 +191,20 @@ func (f *family) sweep() {
 	}
 }
 
-// giveBack refunds the units of all keys, when the client closes. The lanes make pipelines of the calls. It returns the
-// first error.
-func (f *family) giveBack() error {
+// end lets no unit be spent any more, and returns the calls that refund those of all keys, when the client closes. The lanes make
+// pipelines of them.
+func (f *family) end() (refunds []func() error) {
 	f.mu.Lock()
 	if f.sweeper != nil {
 		f.sweeper.Stop()
 	}
 	f.mu.Unlock()
-	var calls []func() error
 	now := f.c.conn.Now()
 	f.keys.End(now, func(key string, of bounds, n int64) {
-		calls = append(calls, func() error {
+		refunds = append(refunds, func() error {
 			_, err := limiter{f, of}.send(context.Background(), now, key, -n, upTo)
 			return err
 		})
 	})
-	return wire.AtOnce(calls)
+	return refunds
 }

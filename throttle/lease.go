@@ -78,7 +78,7 @@ func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 }
 
 func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result, error) {
-	if err := l.check("Lease", 1, take); err != nil {
+	if err := l.check(ctx, "Lease", 1, take); err != nil {
 		return nil, Result{}, err
 	}
 	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
@@ -140,7 +140,7 @@ func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
 
 func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (h Holding, err error) {
 	defer s.l.observe(v, key, time.Now(), &h.Result, &err)
-	if err := s.l.checkHolder(v, holder); err != nil {
+	if err := s.l.checkHolder(ctx, v, holder); err != nil {
 		return Holding{}, err
 	}
 	h.Result, h.Renewed, err = s.l.slot(ctx, key, holder, m)
@@ -161,7 +161,7 @@ func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (
 func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err error) {
 	var r Result
 	defer s.l.observe("Release", key, time.Now(), &r, &err)
-	if err := s.l.checkHolder("Release", holder); err != nil || s.l.answer != asks {
+	if err := s.l.checkHolder(ctx, "Release", holder); err != nil || s.l.answer != asks {
 		return false, err
 	}
 	reply, err := s.l.c.conn.General(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
@@ -171,11 +171,11 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	return reply == int64(1), err
 }
 
-func (l *limiter) checkHolder(v string, holder string) error {
+func (l *limiter) checkHolder(ctx context.Context, v string, holder string) error {
 	if holder == "" {
 		return params("%s needs a holder", v)
 	}
-	return l.check(v, 1, take)
+	return l.check(ctx, v, 1, take)
 }
 
 // Context returns a context that ends when the lease is closed, or lost (the cause is then ErrLost). It has the values
@@ -189,7 +189,9 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // not set back; after a restart or a failover, as docs/go.md says. Compare Holder to distinguish concurrent holders.
 // The server's user needs permission for ZMSCORE. A cluster client that reads from replicas may get a wrong ErrLost.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
-	if token := l.token.Load(); token != 0 {
+	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) {
+		return 0, lost
+	} else if token := l.token.Load(); token != 0 {
 		return token, nil
 	}
 	reply, err := l.l.c.conn.General(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.Holder)
@@ -207,6 +209,9 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 		return 0, wire.ErrReply
 	}
 	l.token.CompareAndSwap(0, -int64(lapses)-l.l.period.Microseconds())
+	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) { // meanwhile
+		return 0, lost
+	}
 	return l.token.Load(), nil
 }
 
@@ -232,8 +237,9 @@ func (l *Lease) renew(sent time.Time) {
 		switch {
 		case err == nil && renewed:
 			sent, pause = now, ttl/3
-		case err == nil:
+		case err == nil: // the renewal may have taken it again
 			l.end(fmt.Errorf("%w: it had lapsed, or was released", ErrLost))
+			_ = l.release()
 			return
 		case errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
 			pause = ttl / 10
@@ -269,12 +275,17 @@ func (l *Lease) Close() error {
 		if l.Result.Source == FromLimit { // it holds nothing
 			return
 		}
-		_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
+		err := l.release()
 		if !errors.Is(context.Cause(l.ctx), ErrLost) {
 			l.err = err
 		}
 	})
 	return l.err
+}
+
+func (l *Lease) release() error {
+	_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
+	return err
 }
 
 // closeLeases closes all leases. A later one is closed by the call that takes it.

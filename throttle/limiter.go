@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -184,7 +185,7 @@ func (l *limiter) broken() error {
 
 // Allow asks for one unit.
 func (a verbs) Allow(ctx context.Context, key string) (r Result, err error) {
-	if f := a.l.family; f != nil && f.unseen && a.l.spend(key, &r) {
+	if f := a.l.family; f != nil && f.unseen && ctx.Err() == nil && a.l.spend(key, &r) {
 		return r, nil
 	}
 	return a.l.verb(ctx, "Allow", key, 1, take)
@@ -245,7 +246,7 @@ func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode
 	if l.observes() {
 		defer l.observe(v, key, time.Now(), &r, &err)
 	}
-	if err := l.check(v, n, m); err != nil {
+	if err := l.check(ctx, v, n, m); err != nil {
 		return Result{}, err
 	}
 	switch {
@@ -293,8 +294,8 @@ func (l *limiter) clock() time.Duration {
 	return l.c.conn.Now()
 }
 
-// check refuses a limiter or a quantity that the verb cannot have.
-func (l *limiter) check(v string, n int64, m mode) error {
+// check refuses a limiter or a quantity that the verb cannot have, and a call whose context has ended.
+func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 	if v == "Refund" { // as the caller gave it
 		n = -n
 	}
@@ -304,9 +305,11 @@ func (l *limiter) check(v string, n int64, m mode) error {
 		}
 		return err
 	}
-	switch {
+	switch ended := ctx.Err(); {
 	case l.c.closed.Load():
 		return ErrClosed
+	case ended != nil:
+		return fmt.Errorf("throttle: %w", ended)
 	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == "AllowAtMost" || v == "Refund"):
 		return params("%s does not take %d units", v, n)
 	case l.lockout != 0 && slices.Contains(withoutLockout, v) || l.kind == slotsKind && v == "SettleAll":
@@ -340,7 +343,7 @@ func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 func (l limiter) reset(ctx context.Context, key string) (err error) {
 	var r Result
 	defer l.observe("Reset", key, time.Now(), &r, &err)
-	if err := l.check("Reset", 1, peek); err != nil {
+	if err := l.check(ctx, "Reset", 1, peek); err != nil {
 		return err
 	}
 	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {

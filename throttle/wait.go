@@ -30,7 +30,7 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
 	defer l.observe("Reserve", key, time.Now(), &res.Result, &err)
-	if err := l.check("Reserve", n, take); err != nil {
+	if err := l.check(ctx, "Reserve", n, take); err != nil {
 		return res, err
 	}
 	if maxWait < 0 || maxWait > maxPeriod {

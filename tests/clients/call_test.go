@@ -2,6 +2,7 @@ package clients
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -133,6 +134,9 @@ func (r *run) slot(ctx context.Context, o *outcome, l throttle.Slots, key string
 	select {
 	case <-time.After(o.Hold):
 	case <-o.lease.Context().Done():
+		if !errors.Is(context.Cause(o.lease.Context()), throttle.ErrLost) {
+			break // the client is closed
+		}
 		o.lost = time.Since(r.epoch)
 		time.Sleep(r.Limits[o.Limit].Period / 7)
 		o.token, o.tokenErr = o.lease.Token(context.Background())

@@ -12,10 +12,10 @@ import (
 	exact "gothrottle/tests/world"
 )
 
-// failover is when a copy took the place of a master, which has this address.
+// failover is when a copy took the place of a master. Both have an address.
 type failover struct {
-	at  time.Time
-	old string
+	at       time.Time
+	old, new string
 }
 
 // done is a call that a server has run, with what the models held before it.
@@ -27,11 +27,15 @@ type done struct {
 // losesTheLag: each reply of a server is that of the exact models. With a failover they forget what the old master has run within
 // the lag of its copy, and nothing else.
 func (r *run) losesTheLag() string {
-	keys, failovers, journal := exact.Keys{}, r.failovers, []done{}
+	keys, failovers, journal, copies := exact.Keys{}, r.failovers, []done{}, map[string]bool{}
 	for _, one := range r.runs {
-		for len(failovers) > 0 && failovers[0].at.Before(one.At) {
+		for len(failovers) > 0 && (failovers[0].at.Before(one.At) || failovers[0].at.Equal(one.At) && failovers[0].new == one.Addr) {
+			copies[failovers[0].old], copies[failovers[0].new] = true, false
 			journal = failovers[0].undo(r.Lag, keys, journal)
 			failovers = failovers[1:]
+		}
+		if copies[one.Addr] { // it was a master when the client began to connect, and its copy of the data lags
+			continue
 		}
 		c, known := exact.Policies{}.Parse(one.Words)
 		if !known || !keys.Knows(c) {

@@ -6,7 +6,6 @@ package clients
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -14,23 +13,18 @@ import (
 
 // world is what happens: who asks what when, and which faults a server has meanwhile.
 type world struct {
-	Kind    string // single, cluster or sentinel
-	TLS     bool
-	Script  bool
-	Far     time.Duration // the round trip
-	Lag     time.Duration // of the copies in a cluster, and of those that a Sentinel watches
-	Clients int           // each has all limiters
-	Limits  []limit
-	Steps   []step
-	Faults  []fault
-	Rest    time.Duration // from the last call to Close
-	CloseAt time.Duration // when the clients are closed while they are used; 0: never
-
-	// Known faults need these: LongCuts, closed connections may cost seconds; HeldUp, limiters may wait for each other on
-	// connections that are silent; LooseLeases, lost leases may have tokens; Hopeless, so many limiters have a time limit in
-	// which no reply can come.
-	LongCuts, HeldUp, LooseLeases bool
-	Hopeless                      int
+	Kind     string // single, cluster or sentinel
+	TLS      bool
+	Script   bool
+	Far      time.Duration // the round trip
+	Lag      time.Duration // of the copies in a cluster, and of those that a Sentinel watches
+	Clients  int           // each has all limiters
+	Limits   []limit
+	Steps    []step
+	Faults   []fault
+	Rest     time.Duration // from the last call to Close
+	CloseAt  time.Duration // when the clients are closed while they are used; 0: never
+	Hopeless int           // so many limiters have a time limit in which no reply can come
 }
 
 // limit is a limiter with its options.
@@ -91,8 +85,8 @@ func (l *limit) verbs() []string {
 
 func pick[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// generate makes a world. With a known fault, it makes one in which that fault can show; else one without any.
-func generate(seed uint64, known string) *world {
+// generate makes a world.
+func generate(seed uint64) *world {
 	r := rand.New(rand.NewPCG(seed, 1))
 	w := &world{Kind: pick(r, "single", "single", "cluster", "sentinel"), TLS: r.IntN(4) == 0, Script: r.IntN(3) == 0, Clients: 1 + r.IntN(2),
 		Far: pick(r, 0, 200*time.Microsecond, time.Millisecond, 5*time.Millisecond, 20*time.Millisecond, 80*time.Millisecond)}
@@ -111,30 +105,20 @@ func generate(seed uint64, known string) *world {
 		}
 		w.Faults = append(w.Faults, f)
 	}
-	if add := knownFaults[known].add; add != nil {
-		add(r, w)
-	}
-	for _, name := range slices.Sorted(maps.Keys(knownFaults)) {
-		if name != known {
-			knownFaults[name].avoid(w)
-		}
-	}
-	for known == "" && w.Kind != "single" && r.IntN(2) == 0 {
+	for w.Kind != "single" && r.IntN(2) == 0 {
 		w.Faults = append(w.Faults, fault{At: micros(r, length), Name: "failover", Node: r.IntN(3)})
 	}
 	if !slices.ContainsFunc(w.Faults, func(f fault) bool { return f.Name == "move" }) { // which a copy that lags doesn't know of
 		w.Lag = pick(r, 0, 0, time.Millisecond, 30*time.Millisecond, 300*time.Millisecond, 3*time.Second)
 	}
-	if known == "" {
-		w.vary(rand.New(rand.NewPCG(seed, 2)), length)
-	}
+	w.vary(rand.New(rand.NewPCG(seed, 2)), length)
 	slices.SortFunc(w.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
 	slices.SortFunc(w.Faults, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return w
 }
 
-// vary adds what worlds with a known fault don't need: other limits of a name, leases that outlive their ttl, and a Close while
-// calls are under way.
+// vary adds other limits of a name, leases that outlive their ttl, a Close while calls are under way, and limiters that disturb
+// others if they can: one whose time limit is below the round trip, and one connection fault for long and short limits.
 func (w *world) vary(r *rand.Rand, length time.Duration) {
 	others := r.IntN(3) == 0
 	for i := range w.Steps {
@@ -147,6 +131,22 @@ func (w *world) vary(r *rand.Rand, length time.Duration) {
 	}
 	if r.IntN(8) == 0 {
 		w.CloseAt = micros(r, length)
+	}
+	switch r.IntN(8) {
+	case 0:
+		w.Far = pick(r, 20*time.Millisecond, 60*time.Millisecond)
+		for i := range w.Limits {
+			w.Limits[i].Timeout = 8 * w.Far
+		}
+		w.Limits[0].Timeout = w.Far / 2 // no reply comes in time
+	case 1:
+		w.TLS, w.Faults = true, []fault{{At: micros(r, time.Second), Name: "cut"}}
+	case 2:
+		w.Faults, w.Steps = []fault{{At: time.Second + micros(r, time.Second), Name: "half-open"}}, nil
+		for i := range w.Limits {
+			w.Limits[i].Timeout = []time.Duration{max(50*time.Millisecond, 8*w.Far), 2 * time.Second}[i%2]
+			w.addSteps(r, i, 6*time.Second)
+		}
 	}
 }
 

@@ -57,24 +57,24 @@ func (w *world) timeout(s *step) time.Duration {
 	return most
 }
 
+// hopeless reports whether no reply can come within a call's time limit.
+func (r *run) hopeless(o *outcome) bool { return r.timeout(&o.step) < r.Far }
+
 func (r *run) inTime(o *outcome) string {
 	most, took := r.timeout(&o.step), o.Ended-o.Began
 	switch {
 	case o.Verb == "Wait" || o.Verb == "Acquire":
 		most += max(o.Deadline, 0)
-	case o.Verb == "All" || o.Verb == "SettleAll":
-		most = max(most, clientTimeout)
 	case o.Deadline > 0:
 		most = min(most, o.Deadline)
+	case o.Verb == "Lease" && errors.Is(o.Err, throttle.ErrClosed): // it gives the slot back
+		most *= 2
 	}
 	if took > most {
 		return fmt.Sprintf("it takes more than %s", most)
 	}
 	return ""
 }
-
-// clientTimeout is the default of a client.
-const clientTimeout = 50 * time.Millisecond
 
 func (r *run) contexts(o *outcome) string {
 	ended := errors.Is(o.Err, context.DeadlineExceeded) && !errors.Is(o.Err, throttle.ErrUnavailable) || errors.Is(o.Err, context.Canceled)
@@ -118,8 +118,7 @@ func (r *run) decides() string {
 	}
 	ends, first := map[time.Duration]bool{}, (*outcome)(nil)
 	for _, o := range r.outcomes {
-		hopeless := o.Limit < r.Hopeless || o.both(r.world) && o.With < r.Hopeless
-		if !hopeless && !errors.Is(o.Err, throttle.ErrClosed) && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
+		if !r.hopeless(o) && !errors.Is(o.Err, throttle.ErrClosed) && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
 			ends[o.Ended], first = true, cmp.Or(first, o)
 		}
 	}
@@ -131,48 +130,56 @@ func (r *run) decides() string {
 
 // cuts: when all connections are closed, each costs the calls that are sent on it together, and few others.
 func (r *run) cuts() string {
-	if len(r.Faults) != 1 || r.Faults[0].Name != "cut" || r.LongCuts {
+	if len(r.Faults) != 1 || r.Faults[0].Name != "cut" {
 		return ""
 	}
 	ends := map[time.Duration]bool{}
 	for _, o := range r.outcomes {
-		if o.Deadline == 0 && o.Cancel == 0 && !o.decided() {
+		if o.Deadline == 0 && o.Cancel == 0 && !o.decided() && !r.hopeless(o) && !errors.Is(o.Err, throttle.ErrClosed) {
 			ends[o.Ended] = true
 		}
 	}
-	if len(ends) > 2*r.cutAway {
+	if len(ends) > 3*r.cutAway {
 		return fmt.Sprintf("%d connections were closed, and %d times nobody decided", r.cutAway, len(ends))
 	}
 	return ""
 }
 
 // recovers: after connections have gone silent, a limiter's calls fail for as long as if no other limiter called, or little
-// longer.
+// longer: others have opened connections, too, and each may cost a time limit.
 func (r *run) recovers() string {
-	if len(r.Faults) != 1 || r.Faults[0].Name != "half-open" || r.HeldUp {
+	if len(r.Faults) != 1 || r.Faults[0].Name != "half-open" {
 		return ""
 	}
 	for i := range r.Limits {
-		if r.Limits[i].Kind == "slots" || i < r.Hopeless {
+		if r.Limits[i].Kind == "slots" || r.Limits[i].Timeout < r.Far {
 			continue
 		}
 		alone := *r.world
 		alone.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s step) bool { return s.Limit != i || s.both(r.world) })
-		if beside, by := r.recovered(i), r.again(&alone).recovered(i); beside > 2*by+500*time.Millisecond {
+		if beside, by := r.recovered(i), r.again(&alone).recovered(i); beside > 2*by+500*time.Millisecond+r.Limits[i].Timeout {
 			return fmt.Sprintf("limiter %d has no decisions for %s, and alone for %s", i, beside, by)
 		}
 	}
 	return ""
 }
 
-// recovered returns how long after a fault the last call of a limiter began that nobody decided.
-func (r *run) recovered(limit int) (after time.Duration) {
+// recovered returns for how long a limiter's calls have failed after a fault: how many tenths of a second it had calls in, and no
+// decision.
+func (r *run) recovered(limit int) (failed time.Duration) {
+	const part = 100 * time.Millisecond
+	decided := map[time.Duration]bool{}
 	for _, o := range r.outcomes {
-		if o.Limit == limit && o.Deadline == 0 && o.Cancel == 0 && !o.both(r.world) && !o.decided() {
-			after = max(after, o.Began-r.Faults[0].At)
+		if o.Limit == limit && o.Deadline == 0 && o.Cancel == 0 && !o.both(r.world) && o.Began > r.Faults[0].At {
+			decided[o.Began/part] = decided[o.Began/part] || o.decided()
 		}
 	}
-	return after
+	for _, any := range decided {
+		if !any {
+			failed += part
+		}
+	}
+	return failed
 }
 
 // fresh: a unit of a budget was charged at most its hold ago, or while a command was under way.
@@ -324,7 +331,7 @@ func (r *run) chargedOnce() string {
 
 // leases: a lease that was lost has no token, and its holder takes no slot again.
 func (r *run) leases(o *outcome) string {
-	if o.lost == 0 || r.LooseLeases {
+	if o.lost == 0 {
 		return ""
 	}
 	if !errors.Is(o.tokenErr, throttle.ErrLost) && !errors.Is(o.tokenErr, throttle.ErrUnavailable) {

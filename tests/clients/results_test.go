@@ -21,7 +21,7 @@ func (r *run) results(o *outcome) string {
 	}
 	if o.Err != nil {
 		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed
-		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) {
+		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, throttle.ErrClosed) {
 			return "it has a fallback"
 		}
 		return ""
@@ -162,7 +162,7 @@ func (r *run) closes(o *outcome) string {
 func (r *run) others(o *outcome) string {
 	mine := resp.Slot(o.keyName()) * 3 / resp.Slots
 	ours := func(f fault) bool { return f.Name == "failover" || f.Name == "move" || f.Node == mine }
-	if r.Kind != "cluster" || slices.ContainsFunc(r.Faults, ours) || o.Deadline != 0 || o.Cancel != 0 || o.decided() || errors.Is(o.Err, throttle.ErrClosed) {
+	if r.Kind != "cluster" || slices.ContainsFunc(r.Faults, ours) || o.Deadline != 0 || o.Cancel != 0 || o.decided() || r.hopeless(o) || errors.Is(o.Err, throttle.ErrClosed) {
 		return ""
 	}
 	return "its master has no fault"

@@ -84,7 +84,8 @@ func (w *world) happen() *run {
 			}
 			if f.Name == "failover" && w.Kind != "single" {
 				time.Sleep(500 * time.Nanosecond) // no call is run at that instant
-				r.failovers = append(r.failovers, failover{time.Now(), nodes.of(f).Addr})
+				old := nodes.of(f)
+				r.failovers = append(r.failovers, failover{time.Now(), old.Addr, nodes.copies[old].Addr})
 			}
 			nodes.strike(f)
 		})

@@ -169,11 +169,10 @@ func Refuses(err error) bool {
 	var far *net.OpError
 	switch {
 	case errors.Is(err, throttle.ErrNoModule), errors.Is(err, throttle.ErrNoScript),
-		errors.Is(err, redis.Nil), // no Sentinel knows the name of the master
 		errors.As(err, &untrusted), errors.As(err, &name), errors.As(err, &invalid),
 		errors.As(err, &far) && far.Op == "remote error": // of TLS: the server wants another certificate
 		return true
-	case errors.As(err, &reply):
+	case errors.As(err, &reply): // among them that no Sentinel knows the name of the master
 		return !slices.ContainsFunc(transient, func(begin string) bool { return strings.HasPrefix(reply.Error(), begin) })
 	}
 	return false

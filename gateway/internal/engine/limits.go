@@ -240,7 +240,7 @@ func (e *Engine) askAll(ctx context.Context, at store, asks []*Ask) error {
 	}
 	for _, a := range asks {
 		r := results[a.partKey()]
-		if a.Verdict = verdictOf(r, !r.Allowed || a.Units == 0); hits[a.partKey()] == 0 && r.Allowed && a.Fits() > 1 {
+		if a.Verdict = verdictOf(r, !r.Allowed); hits[a.partKey()] == 0 && r.Allowed && a.Fits() > 1 {
 			a.Remaining++
 		}
 		if !r.Allowed {

@@ -23,8 +23,8 @@ const (
 )
 
 // readings returns the paths that programs may take a URI for, without its origin, its query and a slash at its end. The first
-// one has all escapes and dots resolved, ends before a '#', and has no parameters; rules count by it. all says whether there
-// are no others, because they would be too long.
+// one has all escapes and dots resolved, ends before a '#', and has no parameters; rules count by it. all says whether
+// these are all of them: a client could write paths with very many.
 func readings(uri string) (found []string, all bool) {
 	uri, _, _ = strings.Cut(uri, "?")
 	uri = "/" + strings.TrimPrefix(strings.TrimPrefix(uri, origin.FindString(uri)), "/")

@@ -119,6 +119,7 @@ type Timeout struct {
 	Limit   time.Duration
 	Name    string // of the limiter, for the log
 	latest  atomic.Pointer[context.Context]
+	lanes   atomic.Pointer[lanes]
 	advised [len(advice)]atomic.Int64 // when the log last had a record of each cause: see due
 }
 

@@ -3,7 +3,9 @@ package wire
 import (
 	"context"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net"
 	"time"
 )
 
@@ -11,6 +13,7 @@ import (
 // those of the client's clock.
 type circuit struct {
 	failures int           // in a row
+	closed   int           // calls since the last reply whose connections were closed in use: see closedInUse
 	since    time.Duration // the first of them
 	open     bool          // until a reply comes
 	tried    time.Duration // since when the calls are sent that may end the pause, or make it longer
@@ -25,6 +28,7 @@ const (
 	circuitFailures = 5
 	shortestPause   = 100 * time.Millisecond
 	longestPause    = 500 * time.Millisecond
+	mostInUse       = 64               // connections of a client, more or less
 	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
 )
 
@@ -50,7 +54,7 @@ func (l *lane) failed(c *Conn, began, limit time.Duration, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		limit = 0
 	}
-	if l.opens(began, c.Now(), limit) && !c.away.Swap(true) {
+	if l.opens(began, c.Now(), limit, closedInUse(err) && pooled(c.rdb)) && !c.away.Swap(true) {
 		c.logger.Warn("throttle: the server is unavailable", "error", err)
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
@@ -60,9 +64,16 @@ func (l *lane) failed(c *Conn, began, limit time.Duration, err error) {
 	}
 }
 
+// closedInUse reports whether a call failed because its connection was closed. Idle connections may all be closed at once, by a
+// server that has restarted or a firewall that has forgotten them: that says nothing about new ones.
+func closedInUse(err error) bool {
+	var far *net.OpError
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &far) && far.Op != "dial" && !far.Timeout()
+}
+
 // opens counts a failure, and reports whether the circuit opens, or its pause gets longer. It opens only if the failures in
-// a row began at least this long ago.
-func (l *lane) opens(began, now, least time.Duration) bool {
+// a row began at least this long ago. A connection that was closed in use counts after mostInUse others.
+func (l *lane) opens(began, now, least time.Duration, inUse bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c := &l.circuit
@@ -70,6 +81,11 @@ func (l *lane) opens(began, now, least time.Duration) bool {
 		return false
 	}
 	l.fails.Store(true)
+	if inUse && !c.open {
+		if c.closed++; c.closed <= mostInUse {
+			return false
+		}
+	}
 	if c.failures++; c.failures == 1 {
 		c.since = now
 	}
@@ -98,7 +114,11 @@ func (l *lane) works(c *Conn) {
 		l.fails.Store(false)
 		l.mu.Unlock()
 	}
-	if c.away.Load() && !c.anyFails() && c.away.Swap(false) {
+	if !c.away.Load() {
+		return
+	}
+	last, now := c.asked.Load(), int64(c.Now())
+	if now-last >= int64(shortestPause) && c.asked.CompareAndSwap(last, now) && !c.anyFails() && c.away.Swap(false) {
 		c.logger.Info("throttle: the server decides again")
 	}
 }

@@ -26,13 +26,13 @@ type Conn struct {
 	rdb     Processor
 	clock   func() time.Time
 	logger  *slog.Logger
-	lanes   []lane
-	masters sync.Map       // map[string]*lane: the masters of a cluster or the shards of a ring, by address
+	byLimit sync.Map       // map[time.Duration]*lanes
 	found   atomic.Bool    // the masters of a cluster have been found
 	sha     any            // of the script, nil if the module decides
 	base    time.Time      // the times of circuits count from here
 	advised atomic.Int64   // when the log last had a record of a missing module: see due
 	away    atomic.Bool    // the log has said that the server is unavailable
+	asked   atomic.Int64   // when it was last found out whether it still is, by Now
 	running sync.WaitGroup // goroutines that Stop waits for
 
 	mu      sync.Mutex
@@ -41,7 +41,7 @@ type Conn struct {
 
 // New returns a Conn that does not connect. It calls the module, or the script.
 func New(rdb Processor, clock func() time.Time, logger *slog.Logger, byScript bool) *Conn {
-	c := &Conn{rdb: rdb, clock: clock, logger: logger, lanes: makeLanes(rdb), base: clock()}
+	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock()}
 	if byScript {
 		c.sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))
 	}

@@ -24,15 +24,10 @@ var (
 	ErrReply       = errors.New("throttle: a reply that this client does not know")
 )
 
-var (
-	// ownErrors are the first words of gothrottle's error replies that follow "ERR ", or "ERR clause N: ".
-	ownErrors = strings.Split("wrong number of arguments|unknown option|option '|'|RESERVE |LOCKOUT |ALIGN |FORCE |UPTO |SHARE |MS |"+
-		"max_burst |count |period |quantity |weight |(max_burst + 1)|the rate must|limit |ttl |offset |maxwait |the time of |"+
-		"what is in use|a number is out of the range of the script|more than |an id |at most |a clause |a key |a period |only the |a THROTTLE|a WINDOW|the key '|no policy |the count of keys|no denials |"+
-		"the hash at |the string at |the sorted set at |the rate limiter at this key is damaged", "|")
-	// The server says these of itself, so that no other key would be decided either.
-	serverErrors = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients", "|")
-)
+// outages are the beginnings of errors that pass, and of those that the server has for every key: no other key would be decided
+// either. An ERR is else a fault of the program, or of the set-up, and an error without it one of this key.
+var outages = strings.Split("LOADING|OOM|MISCONF|BUSY|READONLY|MASTERDOWN|NOREPLICAS|CLUSTERDOWN|NOAUTH|WRONGPASS|ERR max number of clients|"+
+	"ERR internal error|ERR a forked process", "|")
 
 // noScript is what servers say that do not run the script.
 var noScript = regexp.MustCompile("(?i)^(unknown command ['`]eval|this server refuses TIME)")
@@ -48,11 +43,13 @@ func meaning(text string) error {
 		_, own, _ = strings.Cut(rest, ": ")
 	}
 	switch {
+	case hasPrefix(text, outages) || hasPrefix("ERR "+own, outages):
+		return ErrUnavailable
 	case found && noScript.MatchString(own):
 		return ErrNoScript
 	case found && strings.HasPrefix(own, "unknown command"):
 		return ErrNoModule
-	case found && hasPrefix(own, ownErrors) || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
+	case found || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
 		return ErrParams
 	}
 	return ErrUnavailable
@@ -61,7 +58,7 @@ func meaning(text string) error {
 // failsAll reports whether an ErrUnavailable says that calls for other keys would fail, too.
 func failsAll(err error) bool {
 	var reply redis.Error
-	return !errors.As(err, &reply) || hasPrefix(reply.Error(), serverErrors)
+	return !errors.As(err, &reply) || hasPrefix(reply.Error(), outages)
 }
 
 // Classify wraps an error of go-redis so that errors.Is finds its kind.

@@ -52,36 +52,52 @@ const (
 // Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a shard of a
 // ring and a single server have. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's.
 // Until a cluster client has found its masters, there is one lane. Types that embed a client of go-redis are like the client.
-const clusterLanes = 256
-
-func makeLanes(rdb Processor) []lane {
-	if _, one := rdb.(interface{ Options() *redis.Options }); one {
-		return make([]lane, 1)
-	}
-	return make([]lane, clusterLanes)
+//
+// Calls with other time limits have other lanes. A server that is too slow for one limit may be quick enough for another, and no call
+// waits behind one that may take longer.
+type lanes struct {
+	slots   []lane
+	masters sync.Map // map[string]*lane: the masters of a cluster or the shards of a ring, by address
 }
 
-// lane returns the lane of a key. A cluster client that does not know its masters yet looks for them.
-func (c *Conn) lane(ctx context.Context, key string) *lane {
-	if len(c.lanes) == 1 {
-		return &c.lanes[0]
+const clusterLanes = 256
+
+// lanes returns those of a time limit.
+func (c *Conn) lanes(t *Timeout) *lanes {
+	if known := t.lanes.Load(); known != nil {
+		return known
+	}
+	n := clusterLanes
+	if _, one := c.rdb.(interface{ Options() *redis.Options }); one {
+		n = 1
+	}
+	all, _ := c.byLimit.LoadOrStore(t.Limit, &lanes{slots: make([]lane, n)})
+	t.lanes.Store(all.(*lanes))
+	return all.(*lanes)
+}
+
+// lane returns the lane of a call for a key. A cluster client that does not know its masters yet looks for them.
+func (c *Conn) lane(w *within, key string) *lane {
+	all := c.lanes(w.by)
+	if len(all.slots) == 1 {
+		return &all.slots[0]
 	}
 	var server *redis.Client
 	switch rdb := c.rdb.(type) {
 	case cluster:
-		if server = c.look(ctx, rdb, key); server == nil && !c.found.Load() {
-			return &c.lanes[0]
+		if server = c.look(w, rdb, key, &all.slots[0]); server == nil && !c.found.Load() {
+			return &all.slots[0]
 		}
 	case ring:
 		server, _ = rdb.GetShardClientForKey(key)
 	}
 	if server == nil {
-		return &c.lanes[slot(key)/(slots/clusterLanes)]
+		return &all.slots[slot(key)/(slots/clusterLanes)]
 	}
 	addr := server.Options().Addr
-	l, known := c.masters.Load(addr)
+	l, known := all.masters.Load(addr)
 	if !known {
-		l, _ = c.masters.LoadOrStore(addr, new(lane))
+		l, _ = all.masters.LoadOrStore(addr, new(lane))
 	}
 	return l.(*lane)
 }
@@ -97,13 +113,14 @@ type cluster interface {
 }
 
 // look returns the master of a key, or nil. Before the masters are known a call may wait for them as long as for a reply. So
-// once such a call has failed, nobody looks until another succeeds: go-redis looks for the masters itself.
-func (c *Conn) look(ctx context.Context, rdb cluster, key string) *redis.Client {
+// once such a call has failed on the first lane, nobody looks until another succeeds: go-redis looks for the masters itself.
+func (c *Conn) look(w *within, rdb cluster, key string, first *lane) *redis.Client {
+	var ctx context.Context = w
 	if !c.found.Load() {
-		if c.lanes[0].fails.Load() {
+		if first.fails.Load() {
 			return nil
 		}
-		if w, ok := ctx.(*within); ok && w.hasty() {
+		if w.hasty() {
 			ctx = w.caller
 		}
 	}
@@ -119,12 +136,17 @@ func (c *Conn) look(ctx context.Context, rdb cluster, key string) *redis.Client 
 
 // eachLane yields the lanes of all masters and shards that have been asked, and those of slots.
 func (c *Conn) eachLane(yield func(*lane) bool) {
-	for i := range c.lanes {
-		if !yield(&c.lanes[i]) {
-			return
+	c.byLimit.Range(func(_, all any) bool {
+		more := true
+		for i := range all.(*lanes).slots {
+			more = more && yield(&all.(*lanes).slots[i])
 		}
-	}
-	c.masters.Range(func(_, l any) bool { return yield(l.(*lane)) })
+		all.(*lanes).masters.Range(func(_, l any) bool {
+			more = more && yield(l.(*lane))
+			return more
+		})
+		return more
+	})
 }
 
 // send sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the

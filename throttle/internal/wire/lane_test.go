@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"sync"
@@ -28,6 +29,11 @@ func newConn(t testing.TB, rdb Processor, clock func() time.Time) *Conn {
 	c := New(rdb, clock, slog.New(slog.DiscardHandler), false)
 	t.Cleanup(c.Stop)
 	return c
+}
+
+// at returns the lane of a key for calls with a time limit.
+func (c *Conn) at(limit *Timeout, key string) *lane {
+	return c.lane(&within{Context: context.Background(), caller: context.Background(), by: limit}, key)
 }
 
 // process is a Processor that is one function.
@@ -69,9 +75,9 @@ func TestLane_errorsOfAPipeline(t *testing.T) {
 	for i := range batch {
 		limit, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		batch[i] = &queued{command: &Call{once: once{within: within{Context: limit, caller: limit}}}, done: make(chan struct{})}
+		batch[i] = &queued{command: &Call{once: once{within: within{limit, limit, &Timeout{Limit: time.Minute}}}}, done: make(chan struct{})}
 	}
-	c.lanes[0].flush(c, batch)
+	c.at(&Timeout{Limit: time.Minute}, "k").flush(c, batch)
 	<-batch[1].done
 	require.ErrorIs(t, batch[0].err, loading)
 	require.ErrorIs(t, batch[1].err, io.EOF)
@@ -112,7 +118,7 @@ func TestConnect(t *testing.T) {
 		}}, nil)
 		limit := &Timeout{Limit: 50 * time.Millisecond}
 		ask := func() { _, _ = ask(c, limit, "t:") }
-		l := c.lane(context.Background(), "t:")
+		l := c.at(limit, "t:")
 		for range 2 { // after the first one it rests
 			ask()
 			synctest.Wait()
@@ -211,7 +217,7 @@ func TestCircuit_log(t *testing.T) {
 		}), nil)
 		c.logger = slog.New(slog.NewTextHandler(&log, nil))
 		limit := &Timeout{Limit: 50 * time.Millisecond}
-		a, b := c.lane(context.Background(), "t:a"), c.lane(context.Background(), "t:b")
+		a, b := c.at(limit, "t:a"), c.at(limit, "t:b")
 		require.NotSame(t, a, b)
 		for _, step := range []struct {
 			fails, asks  string
@@ -241,7 +247,7 @@ func TestLane_perServer(t *testing.T) {
 		c := newConn(t, rdb, nil)
 		lanes := map[*lane]bool{}
 		for i := range 100 {
-			lanes[c.lane(context.Background(), string(rune('a'+i)))] = true
+			lanes[c.at(&Timeout{}, string(rune('a'+i)))] = true
 		}
 		require.Len(t, lanes, want, "%T", rdb)
 		require.Equal(t, want == 2, c.Sharded())
@@ -270,8 +276,19 @@ func TestReplies_longTimes(t *testing.T) {
 	require.Equal(t, 100*365*24*time.Hour, Millis(100*365*24*3600*1000))
 }
 
-// Every error text of the module has a meaning of its own. Only two are outages. A connection's time-out is the context's.
+// Every error text of the module has a meaning of its own. Only two are outages, and no text that nobody knows is, whatever a
+// newer module says. A connection's time-out is the context's.
 func TestErrors_ofTheModule(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for range 10_000 {
+		text := "ERR"
+		for range 1 + r.IntN(6) {
+			text += " " + strings.Fields("the max number of clients LOADING OOM 17 internal clause: 3: 'get' is isn't key too a forked process")[r.IntN(17)]
+		}
+		if known := hasPrefix(text, outages); !known && errors.Is(meaning(text), ErrUnavailable) {
+			t.Errorf("%q is an outage", text)
+		}
+	}
 	require.ErrorIs(t, Classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
 	require.Equal(t, ErrParams, meaning("ERR wrong number of arguments for 'go.all' command"))
 	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
@@ -289,21 +306,22 @@ func TestErrors_ofTheModule(t *testing.T) {
 func TestCircuit_untried(t *testing.T) {
 	var now time.Duration
 	c := newConn(t, process(answer), func() time.Time { return time.Unix(0, int64(now)) })
+	limit := &Timeout{Limit: time.Hour}
 	for range circuitFailures {
-		c.lanes[slot("k")/(slots/clusterLanes)].failed(c, now, 0, io.EOF)
+		c.at(limit, "k").failed(c, now, 0, io.EOF)
 	}
 	now += longestPause + time.Second
-	c.lanes[0].works(c)
+	c.at(limit, "a").works(c)
 	require.True(t, c.away.Load())
 	c.Stop()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	cmd, words := (&Timeout{Limit: time.Hour}).Call(ctx) // it would be sent by a goroutine
+	cmd, words := limit.Call(ctx) // it would be sent by a goroutine
 	_, err := c.Do(cmd, append(words, "GO.QUOTA", "k", 1, 1000))
 	require.ErrorIs(t, err, ErrClosed)
-	require.True(t, c.lane(ctx, "k").circuit.open)
+	require.True(t, c.at(limit, "k").circuit.open)
 	now += untried
-	c.lanes[0].works(c)
+	c.at(limit, "a").works(c)
 	require.False(t, c.away.Load())
 }
 
