@@ -1,9 +1,15 @@
 'use strict';
 const { createHash } = require('node:crypto');
-const { existsSync, readFileSync } = require('node:fs');
+const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
 const text = (err) => (err instanceof Error ? err.message : String(err));
+
+// Frameworks send clients the text of an error, and with the status, Nest only if expose is set. The server's own text may
+// name the key: it stays in the cause.
+const undecided = (status, cause) => {
+  return Object.assign(new Error('no decision', { cause }), { status, statusCode: status, expose: false });
+};
 
 // Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
 // server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
@@ -14,6 +20,7 @@ exports.caller = function caller(options = {}) {
     throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
   }
   const ask = script === false ? send : scripted(send, script);
+  const faults = new Set(); // those that were logged: each one once, and not more than ten
   let state = 'decides';
   const note = (now, why) => { // once, and not for each request
     if (state !== now) log(`gothrottle: limiter ${prefix}: ${why}`);
@@ -27,24 +34,36 @@ exports.caller = function caller(options = {}) {
       note('decides', 'the server decides again');
       return integers;
     } catch (err) {
-      if (/unknown command/.test(text(err))) note('unknown', `${text(err)}: load the module gothrottle, or pass script: true`);
-      if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(text(err))) throw err; // a fault of the program
-      note('away', `no decision: ${text(err)}`);
+      const why = text(err);
+      if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(why)) { // a fault of the program
+        const hint = /unknown command/.test(why) ? ': load the module gothrottle, or pass script: true' : '';
+        if (faults.size < 10 && !faults.has(why)) {
+          faults.add(why);
+          log(`gothrottle: limiter ${prefix}: ${why}${hint}`);
+        }
+        throw undecided(500, err);
+      }
+      note('away', `no decision: ${why}`);
       if (failOpen) return undefined;
-      // Express, Fastify and Nest answer with the status, Nest only if expose is set. The text may reach clients.
-      throw Object.assign(new Error('no decision', { cause: err }), { status: 503, statusCode: 503, expose: false });
+      throw undecided(503, err);
     }
   };
 };
 
-// npm pack puts the file into the package. The repository itself has it once.
-const files = ['gothrottle.lua', '../../script/gothrottle.lua'].map((name) => join(__dirname, name));
+// npm pack puts the script into the package as a module, which bundlers follow. The repository has it once.
+function packed() {
+  try {
+    return require('./script.js');
+  } catch {
+    return readFileSync(join(__dirname, '../../script/gothrottle.lua'), 'utf8');
+  }
+}
 
 // Returns a function that calls the script, and sends its text if the server doesn't know it: one call at a time does, and
 // the others wait for it. In a cluster that may have been another node: they then send the text, too.
 function scripted(send, option) {
   if (option !== true && !(option.length > 1000)) throw new TypeError('script is true, or the text of gothrottle.lua');
-  const script = option === true ? readFileSync(files.find(existsSync), 'utf8') : option;
+  const script = option === true ? packed() : option;
   const sha = createHash('sha1').update(script).digest('hex');
   let loading;
   const unknown = (err) => {

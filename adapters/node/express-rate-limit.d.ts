@@ -7,6 +7,6 @@ export declare class GothrottleStore implements Store {
   init(options: LimiterOptions): void;
   increment(key: string): Promise<ClientRateLimitInfo>;
   decrement(key: string): Promise<void>;
-  get(key: string): Promise<ClientRateLimitInfo>;
+  get(key: string): Promise<ClientRateLimitInfo | undefined>;
   resetKey(key: string): Promise<void>;
 }

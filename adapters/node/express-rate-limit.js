@@ -15,7 +15,10 @@ exports.GothrottleStore = class GothrottleStore {
   // Older versions of the framework do not catch an error of this call, and the process would end.
   async decrement(key) { await this.count(key, -1).catch(() => {}); }
 
-  get(key) { return this.count(key, 0); }
+  async get(key) {
+    const info = await this.count(key, 0);
+    return info.totalHits > 0 ? info : undefined;
+  }
 
   async resetKey(key) { await this.call('DEL', this.prefix + key); }
 

@@ -10,7 +10,7 @@ export declare class RateLimiterGothrottle extends RateLimiterStoreAbstract {
 }
 
 export type RateLimiterGothrottleOptions = Omit<IRateLimiterStoreOptions, 'storeClient' | 'keyPrefix'>
-  & Pick<Options, 'client' | 'send' | 'timeout' | 'log'> & {
+  & Pick<Options, 'client' | 'send' | 'timeout' | 'log' | 'script'> & {
     /** The name of the limiter. Limiters with one keyPrefix share their points. */
     keyPrefix: string;
   };

@@ -34,9 +34,12 @@ exports.RateLimiterGothrottle = class RateLimiterGothrottle extends RateLimiterS
 
   _crossedBlockThreshold() { return false; } // LOCKOUT has blocked already
 
+  // Asks for one point more. While none is left, the answer is that of consume(): above points, and how long until the next.
   async _get(key) {
-    const reply = await this.client('GO.THROTTLE_RO', key, this.points - 1, this.points, this.msDuration, 0, 'MS');
-    return reply[4] > 0 ? reply : null;
+    const reply = await this.client('GO.THROTTLE_RO', key, this.points - 1, this.points, this.msDuration, 1, 'MS');
+    const [limited, limit, remaining, , reset] = reply;
+    if (limited) return reply;
+    return remaining + 1 < limit ? [0, limit, remaining + 1, -1, Math.ceil(reset - this.msDuration / this.points)] : null;
   }
 
   async _delete(key) { return (await this.client('DEL', key))[0] > 0; }

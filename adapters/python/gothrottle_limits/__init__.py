@@ -10,6 +10,7 @@ import hashlib
 import logging
 import pathlib
 import re
+import threading
 import time
 from typing import Any, Callable, Iterator
 
@@ -26,16 +27,6 @@ __all__ = ["GothrottleStorage", "AsyncGothrottleStorage"]
 SCHEMES = ["gothrottle", "gothrottles", "gothrottle+unix", "gothrottle+sentinel", "gothrottle+cluster"]
 MOST = 10**12  # limits compares with its limit by itself
 LOG = logging.getLogger("gothrottle")
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    """Logs what the server refuses, such as a wrong password: a fallback in memory hides the error itself."""
-    try:
-        yield
-    except (redis.ResponseError, redis.AuthenticationError) as error:
-        LOG.error("%s%s", error, ": load the module gothrottle, or pass script=True" if "unknown command" in str(error) else "")
-        raise
 
 
 def _hits(reply: Any) -> int:
@@ -59,6 +50,10 @@ class _Calls:
         self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
         text = pathlib.Path(__file__).with_name("gothrottle.lua").read_text() if script is True else script or ""
         self._script, self._sha = text, hashlib.sha1(text.encode()).hexdigest()
+        # lost: whether this thread's last call had no reply. It may have taken its units. After an error Flask-Limiter and
+        # slowapi check the server, and send the call again if it is back: the first check is false, so the fallback answers.
+        self._here = threading.local()
+        self._denied: dict[str, tuple[int, float]] = {}  # by key, the last cost that a moving window denied, and until when
         self._client = connect(self._library, uri.removeprefix("async+"), options)
 
     @property
@@ -78,19 +73,47 @@ class _Calls:
         return self._ask(_expiry, "GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> Any:
+        def taken(reply: Any) -> bool:
+            if len(self._denied) > 10000:
+                self._denied.clear()
+            self._denied.pop(key, None)
+            if reply[0] and amount > 1:
+                self._denied[key] = amount, time.time() + expiry
+            return not reply[0]
+
         units = amount if limit > 0 else 2  # the server wants a limit of at least 1, and never admits 2 then
-        return self._ask(lambda reply: not reply[0], "GO.WINDOW", key, max(limit, 1), expiry, units)
+        return self._ask(taken, "GO.WINDOW", key, max(limit, 1), expiry, units)
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> Any:
+        """Shows a window as full that has no room for the cost that it denied: the test of limits 2.8 knows no cost, and
+        Flask-Limiter, which tests before and deducts after a request, would never refuse one."""
+        denied, until = self._denied.get(key, (1, 0.0))
+        cost = denied if time.time() < until else 1
+
         def window(reply: Any) -> tuple[int, int]:
             limited, allowed, remaining, retry, reset = reply
-            end = time.time() + (retry if limited else reset) / 1000
-            return int(end) - expiry, allowed - remaining - (not limited)
+            end = time.time() + (retry if limited and retry > 0 else reset) / 1000
+            return int(end) - expiry, allowed if limited else allowed - remaining - cost
 
-        return self._ask(window, "GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, 1, "MS")
+        return self._ask(window, "GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, cost, "MS")
 
     def clear(self, key: str) -> Any:
+        self._denied.pop(key, None)
         return self._ask(lambda reply: None, "DEL", key)
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Logs what the server refuses, such as a wrong password: a fallback in memory hides the error itself. Notes whether
+        there was a reply."""
+        self._here.lost = False
+        try:
+            yield
+        except (redis.ResponseError, redis.AuthenticationError) as error:
+            LOG.error("%s%s", error, ": load the module gothrottle, or pass script=True" if "unknown command" in str(error) else "")
+            raise
+        except self.base_exceptions:
+            self._here.lost = True
+            raise
 
     def _words(self, command: str, key: str, words: tuple[Any, ...]) -> list[Any]:
         """Returns the words of a call: of the module's command, or of the script, if there is one."""
@@ -114,7 +137,7 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
 
     def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
         call = self._words(command, key, words)
-        with _explained():
+        with self._explained():
             try:
                 return read(self._client().execute_command(*call))
             except redis.exceptions.NoScriptError:
@@ -122,11 +145,14 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
 
     def check(self) -> bool:
         try:
-            return bool(self.get("check") >= 0)
+            return not getattr(self._here, "lost", False) and bool(self.get("check") >= 0)
         except self.base_exceptions:
             return False
+        finally:
+            self._here.lost = False
 
     def reset(self) -> int:
+        self._denied.clear()
         client = self._client()
         return sum(client.delete(key) for key in client.scan_iter(self._pattern()))
 
@@ -139,7 +165,7 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
 
     async def _ask(self, read: Callable[[Any], Any], command: str, key: str, *words: Any) -> Any:
         call = self._words(command, key, words)
-        with _explained():
+        with self._explained():
             try:
                 return read(await self._client().execute_command(*call))
             except redis.exceptions.NoScriptError:
@@ -147,10 +173,13 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
 
     async def check(self) -> bool:
         try:
-            return bool(await self.get("check") >= 0)
+            return not getattr(self._here, "lost", False) and bool(await self.get("check") >= 0)
         except self.base_exceptions:
             return False
+        finally:
+            self._here.lost = False
 
     async def reset(self) -> int:
+        self._denied.clear()
         client = self._client()
         return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])

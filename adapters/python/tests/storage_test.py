@@ -1,6 +1,6 @@
 """The strategies of limits answer the same over this storage as over its own. TestAdapters runs this file."""
-import asyncio, inspect, os, pathlib, time, unittest
-import redis
+import asyncio, inspect, os, pathlib, random, time, unittest, unittest.mock
+import flask, flask_limiter, redis
 from limits import parse
 from limits.aio import strategies as async_strategies
 from limits.storage import MemoryStorage, storage_from_string
@@ -9,50 +9,100 @@ import gothrottle_limits  # makes the schemes known
 
 ITEM = parse("5 per hour")
 ADDR, TLS, CA = os.environ["ADDR"], os.environ["TLS"], os.environ["CA"]
-STORAGES = {  # what they need beside the URI
-    f"gothrottle://{ADDR}/0": {},
-    f"gothrottles://{TLS}": {"ssl_ca_certs": CA},
-    f"gothrottle+sentinel://{os.environ['SENTINEL']}/main": {},
-    f"gothrottle+cluster://{os.environ['CLUSTER']}": {},
+PLAIN = redis.Redis.from_url(f"redis://{ADDR}")
+NETWORK = redis.Redis.from_url(f"redis://{os.environ['CLUSTER']}")
+STORAGES = {  # what they need beside the URI, and a server that has their clock
+    f"gothrottle://{ADDR}/0": ({}, PLAIN),
+    f"gothrottles://{TLS}": ({"ssl_ca_certs": CA}, redis.Redis.from_url(f"rediss://{TLS}", ssl_ca_certs=CA)),
+    f"gothrottle+sentinel://{os.environ['SENTINEL']}/main": ({}, NETWORK),
+    f"gothrottle+cluster://{os.environ['CLUSTER']}": ({}, NETWORK),
+    f"gothrottle://{os.environ['BARE']}": ({"script": True}, redis.Redis.from_url(f"redis://{os.environ['BARE']}")),  # no module
+    f"gothrottle+cluster://{os.environ['CLUSTER']}/": ({"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}, NETWORK),
 }
-STORAGES[f"gothrottle://{os.environ['BARE']}"] = {"script": True}  # has no module
-STORAGES[f"gothrottle+cluster://{os.environ['CLUSTER']}/"] = {"script": pathlib.Path(os.environ["SCRIPT"]).read_text()}
-for options in STORAGES.values():
-    options.update(socket_timeout=20, socket_connect_timeout=20)  # decisions are tested, on machines that may be slow
-NAMES = "FixedWindowRateLimiter", "MovingWindowRateLimiter"
+PATIENT = {"socket_timeout": 20, "socket_connect_timeout": 20}  # decisions are tested, on machines that may be slow
 
 
 async def done(result):  # of either kind of storage
     return await result if inspect.isawaitable(result) else result
 
 
-async def life(limiter, user):
-    async def hit(cost=1, user=user):
-        return [await done(limiter.hit(ITEM, user, cost=cost)), await done(limiter.test(ITEM, user)),
-                (await done(limiter.get_window_stats(ITEM, user)))[1]]
-    verdicts = [await hit(), await hit(2), await hit(), await hit(), await hit(), await hit(user="not " + user)]
-    reset = (await done(limiter.get_window_stats(ITEM, user)))[0] - time.time()
-    await done(limiter.clear(ITEM, user))
-    return verdicts + [await done(limiter.test(ITEM, user)), await hit()], reset
-
-
 class Storage(unittest.TestCase):
+    def setUp(self):
+        self.now = 1.7e9 + 0.5
+        self.enterContext(unittest.mock.patch("time.time", lambda: self.now))
+
+    def advance(self, clock, seconds):
+        self.now += seconds
+        clock.execute_command("DEBUG", "ADVANCE", f"{seconds}s")
+
     def test_strategies(self):
-        for uri, options in STORAGES.items():
+        for uri, (options, clock) in STORAGES.items():
             for prefix, module in ("", __import__("limits.strategies").strategies), ("async+", async_strategies):
                 with self.subTest(prefix + uri):
-                    asyncio.run(self.strategies(module, prefix + uri, options))
+                    asyncio.run(self.strategies(module, prefix + uri, options, clock))
 
-    async def strategies(self, module, uri, options):
-        storage = storage_from_string(uri, **options)
+    async def strategies(self, module, uri, options, clock):
+        storage = storage_from_string(uri, **options, **PATIENT)
         await done(storage.reset())
-        for name in NAMES:
-            verdicts, reset = await life(getattr(module, name)(storage), name)
-            like = FixedWindowRateLimiter if name == NAMES[0] else MovingWindowRateLimiter
-            self.assertEqual(verdicts, (await life(like(MemoryStorage()), name))[0])
-            self.assertTrue(3500 < reset <= 3601, reset)
-        self.assertEqual(await done(storage.reset()), 4)
+        for seed in range(5):
+            for own in FixedWindowRateLimiter, MovingWindowRateLimiter:
+                ours, memory = getattr(module, own.__name__)(storage), MemoryStorage()
+                await self.agree(ours, own(memory), clock, f"{own.__name__} {seed}")
         self.assertTrue(await done(storage.check()))
+
+    async def agree(self, ours, own, clock, user):
+        """Wants the answers of limits' own storage to random calls, but for the differences that README.md lists."""
+        pick, said, moving, denied, until = random.Random(user), [user], "Moving" in user, 0, 0
+        for _ in range(25):
+            verb, cost = pick.choice(["hit", "hit", "hit", "look", "look", "clear"]), pick.randint(1, 6)
+            if verb == "hit":
+                answer = await done(ours.hit(ITEM, user, cost=cost))
+                want = not (moving and cost > ITEM.amount) and own.hit(ITEM, user, cost=cost)
+                denied, until = (0 if want or not moving else cost), self.now + 3600
+            elif verb == "look":
+                reset, *answer = *await done(ours.get_window_stats(ITEM, user)), await done(ours.test(ITEM, user))
+                latest, left = own.get_window_stats(ITEM, user)
+                left = 0 if left < denied and self.now < until else left
+                want = [left, left > 0]
+                if moving:
+                    self.assertTrue(self.now - 1 < reset <= (self.now + 3600 if left else latest), said)
+                else:
+                    self.assertEqual(reset, latest, said)
+            else:
+                answer, want, denied = await done(ours.clear(ITEM, user)), own.clear(ITEM, user), 0
+            said.append((verb, cost, want))
+            self.assertEqual(answer, want, said)
+            if 0 < denied <= ITEM.amount and verb == "hit":  # it fits from the reset on
+                reset = (await done(ours.get_window_stats(ITEM, user)))[0]
+                for seconds, allowed in (int(reset - self.now) - 1, False), (3, True):
+                    self.advance(clock, max(0, seconds))
+                    hits = [await done(ours.hit(ITEM, user, cost=cost)), own.hit(ITEM, user, cost=cost)]
+                    self.assertEqual(hits, [allowed] * 2, said)
+                denied = 0
+            self.advance(clock, pick.choice([0, 0, 0, 0, 997, 1409, 3601]))
+
+    def flask(self, user, **limit):
+        """Returns a function that sends requests of a user to a service, and returns their statuses."""
+        app = flask.Flask("app")
+        limiter = flask_limiter.Limiter(lambda: user, app=app, storage_uri=f"gothrottle://{ADDR}", strategy="moving-window",
+                                        storage_options=PATIENT, in_memory_fallback_enabled=True)
+        app.route("/")(limiter.limit("5 per hour", **limit)(lambda: "hello"))
+        return lambda times=1: [app.test_client().get("/").status_code for _ in range(times)]
+
+    def test_deduct_when(self):
+        for cost, statuses in (2, [200, 200, 200, 429, 429]), (6, [200, 429, 429]):
+            get = self.flask(f"cost {cost}", cost=cost, deduct_when=lambda response: True)
+            self.assertEqual(get(len(statuses)), statuses)
+            self.advance(PLAIN, 3601)
+            self.assertEqual(get(), [200])
+
+    def test_lost_reply(self):
+        get = self.flask("lost")
+        self.assertEqual(get(), [200])
+        PLAIN.execute_command("DEBUG", "CUTAFTER", "1")
+        for statuses in [200], [200, 200, 200, 429]:  # the fallback answers, and from the next check on the server
+            self.now += 100
+            self.assertEqual(get(len(statuses)), statuses)
 
     def test_keys_of_other_storages(self):
         storage = storage_from_string(f"gothrottle://{ADDR}")
