@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gothrottle/throttle/internal/wire"
@@ -65,10 +66,23 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 	if err == nil {
 		err = all.read(reply, sent, parts)
 	}
-	if err != nil {
-		return c.allFailed(v, sent, parts, all, err)
+	switch cause := err; {
+	case err == nil:
+		return all, nil
+	case c.all.falls(v, err):
+		inside := slices.Clone(parts)
+		for i := range inside {
+			l := &inside[i].l
+			*l = limiter{c.local().inner(l.name), l.bounds.part(c.all.share)}
+		}
+		all, err = c.local().All(ctx, inside...)
+		all.locally(cause)
+		for i := range all.Each {
+			all.Each[i].locally(cause)
+		}
+		return all, err
 	}
-	return all, nil
+	return c.allFailed(v, sent, parts, all, err)
 }
 
 // longest returns the longest time limit of parts.

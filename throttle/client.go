@@ -45,6 +45,7 @@ type Client struct {
 	closed   ending
 	ownClock bool     // Clock was given
 	leases   sync.Map // map[*Lease]nil: every lease that isn't closed
+	inside   *Client  // of FailLocal; nil: it has not decided yet
 
 	mu      sync.Mutex
 	names   map[string]*family // every name that was not refused
@@ -66,13 +67,17 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 	case !o.loose && wire.IgnoresContexts(rdb):
 		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
+	return newClient(rdb, o), nil
+}
+
+func newClient(rdb Processor, o options) *Client {
 	c := &Client{o: o, ownClock: o.now != nil, names: map[string]*family{}, closed: newEnding()}
 	if !c.ownClock {
 		c.o.now = time.Now
 	}
 	c.conn = wire.New(rdb, c.o.now, o.logger, o.script)
 	c.all.family = c.newFamily("", bounds{}, o.settings)
-	return c, nil
+	return c
 }
 
 // Rate returns the limiter of this name, which decides by GCRA (GO.THROTTLE).
@@ -235,13 +240,13 @@ func (c *Client) Close() (err error) {
 
 func (c *Client) close() error {
 	c.mu.Lock()
-	names := slices.Collect(maps.Values(c.names))
+	names, inside := slices.Collect(maps.Values(c.names)), c.inside
 	c.mu.Unlock()
 	var refunds []func() error
 	for _, f := range names {
 		refunds = append(refunds, f.end()...)
 	}
-	err := errors.Join(c.closeLeases(), wire.AtOnce(refunds))
+	err := errors.Join(c.closeLeases(), wire.AtOnce(refunds), inside.Close())
 	c.conn.Stop()
 	return err
 }

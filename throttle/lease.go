@@ -35,7 +35,10 @@ func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 
 // lease. With FailOpen, a Lease taken while the server is unavailable holds nothing. After a lost reply, a slot may
 // stay taken until it lapses.
 func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
-	return s.lease(ctx, key, rand.Text())
+	holder := rand.Text()
+	lease, err := s.lease(ctx, key, holder)
+	s.l.forget(lease, key, holder, mayHold(err))
+	return lease, err
 }
 
 func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
@@ -52,10 +55,13 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 // s) or when a slot lapses. There is no queue: if several callers wait, chance decides. It returns any error but a
 // denial at once, except ErrUnavailable with the option AwaitServer. All its calls use one holder, so a lost reply does
 // not keep it from its own slot.
-func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
+func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
+	lost := false // a reply, with which a slot may have come
 	holder := rand.Text()
+	defer func() { s.l.forget(lease, key, holder, lost) }()
 	for {
-		lease, err := s.lease(ctx, key, holder)
+		lease, err = s.lease(ctx, key, holder)
+		lost = lost || mayHold(err)
 		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
 		pause = pause/2 + mathrand.N(pause)
 		var denied *DeniedError
@@ -77,6 +83,20 @@ func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
 	}
 }
 
+// mayHold reports whether a call that failed may have taken a slot.
+func mayHold(err error) bool {
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// forget gives back a slot that a call without a reply may have taken, if there is no lease of it.
+func (l limiter) forget(lease *Lease, key, holder string, lost bool) {
+	if lease == nil && lost || lease != nil && lease.Result.Cause != nil {
+		l.c.conn.Start(func() {
+			_, _ = l.c.conn.General(context.Background(), &l.wait, nil, "GO.RELEASE", l.prefix+key, holder)
+		})
+	}
+}
+
 func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result, error) {
 	if err := l.check(ctx, "Lease", 1, take); err != nil {
 		return nil, Result{}, err
@@ -84,6 +104,14 @@ func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result,
 	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
 	r, _, err := l.slot(ctx, key, holder, take)
+	if l.falls("Lease", err) {
+		lease, r, cause := (*Lease)(nil), Result{}, err
+		if lease, r, err = l.here().lease(ctx, key, holder); lease != nil {
+			lease.Result.locally(cause)
+		}
+		r.locally(cause)
+		return lease, r, err
+	}
 	if err != nil {
 		r, err = l.failed("Lease", 1, err)
 	}
@@ -144,7 +172,10 @@ func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (
 		return Holding{}, err
 	}
 	h.Result, h.Renewed, err = s.l.slot(ctx, key, holder, m)
-	switch {
+	switch cause := err; {
+	case s.l.falls(v, err):
+		h, err = (Slots{named{s.l.here()}}).hold(ctx, v, key, holder, m)
+		h.locally(cause)
 	case err != nil:
 		h.Result, err = s.l.failed(v, 1, err)
 	case h.Source == FromServer && m == peek:

@@ -259,7 +259,12 @@ func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode
 	default:
 		r, err = l.send(ctx, l.clock(), key, n, m)
 	}
-	if err != nil {
+	switch cause := err; {
+	case err == nil:
+	case l.falls(v, err):
+		r, err = l.here().verb(ctx, v, key, n, m)
+		r.locally(cause)
+	default:
 		r, err = l.failed(v, n, err)
 	}
 	if m == peek && l.kind != policyKind {
@@ -329,7 +334,7 @@ func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 	switch {
 	case !errors.Is(cause, ErrUnavailable):
 		return Result{}, cause
-	case l.fallback == "" || slices.Contains(withoutFallback, v):
+	case l.fallback == "" || l.fallback == FailedLocal || slices.Contains(withoutFallback, v): // see falls
 		return Result{Cause: cause}, cause
 	case l.fallback == FailedOpen:
 		r.Allowed, r.Granted = true, n

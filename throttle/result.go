@@ -40,4 +40,5 @@ const (
 	FromLimit    Source = "limit"         // nobody was asked: the limit is Unlimited or Suspended
 	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and its settings admit
 	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and its settings deny
+	FailedLocal  Source = "failed-local"  // this process, by its share of the limit: the server is unavailable
 )

@@ -6,7 +6,7 @@ import (
 )
 
 // Option sets how a client and its limiters behave. New takes the client's options and those that all its limiters
-// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, Coalesce, DenyCache, Budget and AwaitServer.
+// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, Coalesce, DenyCache, Budget and AwaitServer.
 type Option func(*options)
 
 // options is what an Option sets.
@@ -24,7 +24,8 @@ type options struct {
 // settings are the options of a limiter. They are comparable: limiters of one name must have the same.
 type settings struct {
 	timeout  time.Duration
-	fallback Source // "" returns an error
+	fallback Source  // "" returns an error
+	share    float64 // of FailLocal
 	coalesce bool
 	denies   bool
 	awaits   bool
@@ -72,11 +73,19 @@ func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout =
 // FailOpen admits if the server does not decide: instead of an ErrUnavailable, decisions return a Result with the
 // Source FailedOpen and the Cause. Still returned are other errors, the error of a caller's context that has ended, and
 // all errors of verbs that do not decide, such as Refund, Settle and Peek.
-func FailOpen() Option { return func(s *options) { s.fallback = FailedOpen } }
+func FailOpen() Option { return func(s *options) { s.fallback, s.share = FailedOpen, 0 } }
 
 // FailClosed denies if the server does not decide: instead of an ErrUnavailable, decisions return a Result with the
 // Source FailedClosed, the Cause and a RetryAfter of 1 s. FailOpen says which errors are still returned.
-func FailClosed() Option { return func(s *options) { s.fallback = FailedClosed } }
+func FailClosed() Option { return func(s *options) { s.fallback, s.share = FailedClosed, 0 } }
+
+// FailLocal lets this process decide by a share of the limit if the server does not: more than 0, at most 1. With 10
+// processes, 0.1 admits about what the server would. Results have the Source FailedLocal and the Cause. The process
+// decides exactly, from nothing in use, for the 100,000 keys used last. A share below one unit is one unit in a longer
+// period. A Policy, whose limits only the server knows, returns its error. FailOpen says which errors are still returned.
+func FailLocal(share float64) Option {
+	return func(s *options) { s.fallback, s.share = FailedLocal, share }
+}
 
 // Coalesce sets whether concurrent Allow calls for one key become one command, whose units go first come, first served.
 // By default they do. A caller may wait for the command under way and then for its own, so Timeout should be longer
@@ -124,6 +133,8 @@ func (s *options) apply(options []Option) error {
 	switch {
 	case s.timeout <= 0:
 		return params("a time limit must be more than 0, not %s", s.timeout)
+	case s.fallback == FailedLocal && !(s.share > 0 && s.share <= 1):
+		return params("FailLocal needs a share of more than 0 and at most 1, not %v", s.share)
 	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
 		return params("a budget cannot be %d units for %s", s.units, s.hold)
 	}

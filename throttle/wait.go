@@ -41,6 +41,13 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 		return res, nil
 	}
 	result, wait, err := l.do(ctx, key, n, reserve, maxWait)
+	if l.falls("Reserve", err) {
+		cause := err
+		if res, err = (Rate{counts{verbs{named{l.here()}}}}).Reserve(ctx, key, n, maxWait); err == nil {
+			res.Result.locally(cause)
+		}
+		return res, err
+	}
 	if err != nil {
 		result, err = l.failed("Reserve", n, err)
 	}

@@ -34,6 +34,7 @@ type limit struct {
 	Period            time.Duration
 	Timeout, Lockout  time.Duration
 	Open, Closed      bool // FailOpen, FailClosed
+	Local             bool // FailLocal, a half
 	Budget            int64
 	Denies, NoMerging bool
 }
@@ -160,11 +161,13 @@ func (w *world) limit(r *rand.Rand) limit {
 		Period: pick(r, time.Second, 10*time.Second, time.Hour), Timeout: pick(r, 10*time.Millisecond, 50*time.Millisecond, 200*time.Millisecond,
 			500*time.Millisecond, 2*time.Second)}
 	l.Timeout = max(l.Timeout, 8*w.Far) // else it never works
-	switch r.IntN(3) {
+	switch r.IntN(4) {
 	case 0:
 		l.Open = true
 	case 1:
 		l.Closed = true
+	case 2:
+		l.Local = true
 	}
 	l.Denies, l.NoMerging = r.IntN(3) == 0, r.IntN(4) == 0
 	switch {

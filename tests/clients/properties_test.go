@@ -27,6 +27,7 @@ var properties = map[string]func(*run) string{
 	"a failover loses the lag, and nothing else":   (*run).losesTheLag,
 	"a lost lease is lost":                         each((*run).leases),
 	"a lease is held until it is lost":             each((*run).held),
+	"a process admits its share":                   (*run).sharesLocally,
 	"a result is of its call":                      each((*run).results),
 	"a result is what the server replied":          each((*run).replies),
 	"a call has its whole time limit":              each((*run).whole),
@@ -180,6 +181,41 @@ func (r *run) recovered(limit int) (failed time.Duration) {
 		}
 	}
 	return failed
+}
+
+// sharesLocally: what processes admit by themselves is within their shares of the limit.
+func (r *run) sharesLocally() string {
+	admitted := map[string][]event{}
+	for _, o := range r.outcomes {
+		l := &r.Limits[o.Limit]
+		if len(o.Parts) == 1 && o.Parts[0].Source == throttle.FailedLocal && o.Parts[0].Allowed && !o.Other && o.Verb != "Wait" && o.Verb != "Reserve" && l.Kind != "slots" {
+			where := fmt.Sprint("client ", o.Client, " ", r.keyOf(o, 0))
+			admitted[where] = append(admitted[where], event{at: o.Ended, key: l.Kind, got: o.Parts[0].Granted, charged: l.Units})
+		}
+	}
+	for where, all := range admitted {
+		l := &r.Limits[where[strings.Index(where, " l")+2]-'0']
+		slices.SortFunc(all, func(a, b event) int { return cmp.Compare(a.at, b.at) })
+		for i := range all {
+			sum := int64(0)
+			for _, e := range all[i:] {
+				sum += e.got
+				most, span := max(l.Units/2, 1), e.at-all[i].at
+				switch {
+				case l.Kind == "rate":
+					most += int64(float64(l.Units) * float64(span) / float64(2*l.Period))
+				case l.Kind == "quota":
+					most *= 2 + int64(span/l.Period)
+				default:
+					most *= 1 + int64(span/l.Period)
+				}
+				if sum > most {
+					return fmt.Sprintf("+%s: %s admits %d in %s, more than %d", e.at, where, sum, span, most)
+				}
+			}
+		}
+	}
+	return ""
 }
 
 // fresh: a unit of a budget was charged at most its hold ago, or while a command was under way.
@@ -346,7 +382,7 @@ func (r *run) leavesNothing() string {
 		return fmt.Sprintf("Close: %v", r.closed)
 	}
 	for _, o := range r.outcomes {
-		if o.lease != nil && len(r.Faults) == 0 && slices.Contains(r.left[r.keyOf(o, 0)], o.lease.Holder) {
+		if o.lease != nil && len(r.Faults) == 0 && !r.hopeless(o) && slices.Contains(r.left[r.keyOf(o, 0)], o.lease.Holder) {
 			return fmt.Sprintf("%s: its slot is taken in the end", o.step)
 		}
 	}

@@ -20,7 +20,7 @@ func (r *run) results(o *outcome) string {
 		return r.Limits[o.Limit].wrong(o, false, &denied.Result)
 	}
 	if o.Err != nil {
-		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed
+		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed || r.Limits[o.Limit].Local
 		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, throttle.ErrClosed) {
 			return "it has a fallback"
 		}
@@ -44,16 +44,22 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 	case l.Kind == "slots":
 		n = 1
 	}
-	if limit := l.units(other); p.Limit != limit {
+	limit := l.units(other)
+	if p.Source == throttle.FailedLocal {
+		limit = max(limit/2, 1)
+	}
+	if p.Limit != limit {
 		return fmt.Sprintf("its limit is %d", limit)
 	}
 	asks := l.Kind != "unlimited" && l.Kind != "suspended"
 	denied, partly := !p.Allowed && p.Granted == 0, p.Granted >= 0 && p.Granted <= n
 	switch {
-	case (p.Cause != nil) != (p.Source == throttle.FailedOpen || p.Source == throttle.FailedClosed):
+	case (p.Cause != nil) != slices.Contains([]throttle.Source{throttle.FailedOpen, throttle.FailedClosed, throttle.FailedLocal}, p.Source):
 		return "its source has another cause"
 	case p.Cause != nil && slices.Contains([]string{"Peek", "PeekSlot", "Refund", "Settle", "Raise"}, o.Verb):
 		return "an outage is a success"
+	case p.Source == throttle.FailedLocal && (!l.Local || all):
+		return "this process decided"
 	case p.Source == throttle.FailedOpen && (!l.Open || all || !p.Allowed || p.Granted != n):
 		return "it failed open"
 	case p.Source == throttle.FailedClosed && (!l.Closed || all || !denied || p.RetryAfter != time.Second):
@@ -98,7 +104,13 @@ func (l *limit) units(other bool) int64 {
 	return l.Units
 }
 
-// held: a lease is lost only in a fault, in time, and if its slot is new: then its holder had lost it.
+// has reports whether one of these faults happens.
+func (w *world) has(names ...string) bool {
+	return slices.ContainsFunc(w.Faults, func(f fault) bool { return slices.Contains(names, f.Name) })
+}
+
+// held: a lease is lost only in a fault, in time, and if its slot is new: then its holder had lost it, and knows from the reply,
+// unless that is lost.
 func (r *run) held(o *outcome) string {
 	if o.lease == nil || o.lease.Result.Source != throttle.FromServer {
 		return ""
@@ -116,7 +128,7 @@ func (r *run) held(o *outcome) string {
 		if last = at; o.lost > 0 {
 			end = o.lost
 		}
-		if again := taken && numbers[5] == int64(0); again && at > o.Ended && end > at+l.Timeout {
+		if again := taken && numbers[5] == int64(0) && !r.has("cut", "cut after", "restart", "mute", "lost"); again && at > o.Ended && end > at+l.Timeout {
 			return fmt.Sprintf("it had lost its slot at +%s", at)
 		}
 		taken = true
@@ -129,7 +141,7 @@ func (r *run) held(o *outcome) string {
 
 // waits: a call of Wait that has its slot ends when the slot comes, or with the reply that says so.
 func (r *run) waits(o *outcome) string {
-	if o.Verb != "Wait" || o.Err != nil || r.Limits[o.Limit].Kind != "rate" || r.Limits[o.Limit].Open && len(r.Faults) > 0 {
+	if o.Verb != "Wait" || o.Err != nil || r.Limits[o.Limit].Kind != "rate" || (r.Limits[o.Limit].Open || r.Limits[o.Limit].Local) && (len(r.Faults) > 0 || r.hopeless(o)) {
 		return ""
 	}
 	for _, one := range r.runs {

@@ -274,6 +274,9 @@ func (l *limit) declare(c *throttle.Client, i int) any {
 	if l.Closed {
 		o = append(o, throttle.FailClosed())
 	}
+	if l.Local {
+		o = append(o, throttle.FailLocal(0.5))
+	}
 	if l.Budget > 0 {
 		o = append(o, throttle.Budget(l.Budget, hold))
 	}

@@ -16,6 +16,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
 	"gothrottle/gateway/internal/rules"
 	"gothrottle/throttle"
 )
@@ -33,7 +35,7 @@ type Options struct {
 // Engine decides.
 type Engine struct {
 	Options
-	Memory *table // in which on_failure: local counts
+	Memory *memory.Table // in which on_failure: local counts
 	remote store
 	local  store // in Memory, while the server is unavailable
 	log    *slog.Logger
@@ -87,8 +89,8 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Options: o, Memory: newTable(int(max(o.LocalKeys, 1))), remote: store{Client: remote}, log: log}
-	local, err := throttle.New(e.Memory, throttle.Logger(log), throttle.DenyCache(false))
+	e := &Engine{Options: o, Memory: memory.NewTable(int(max(o.LocalKeys, 1))), remote: store{Client: remote}, log: log}
+	local, err := throttle.New(here{e.Memory}, throttle.Logger(log), throttle.DenyCache(false))
 	if err != nil {
 		return nil, err
 	}
@@ -100,8 +102,14 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 // Check asks each node of the server whether it has the module, or runs the script.
 func (e *Engine) Check(ctx context.Context) error { return e.remote.Check(ctx) }
 
-// Dropped is how many keys that on_failure: local counted began again, because there were too many.
-func (e *Engine) Dropped() uint64 { return e.Memory.dropped.Load() }
+// here is the table of this process, for package throttle.
+type here struct{ *memory.Table }
+
+func (h here) Process(_ context.Context, cmd redis.Cmder) error {
+	err := h.Table.Process(funnel.Micros(time.Now().UnixMicro()), cmd)
+	cmd.SetErr(err)
+	return err
+}
 
 // Close gives the units of budgets back.
 func (e *Engine) Close() error { return e.remote.Close() }

@@ -50,7 +50,7 @@ type Service struct {
 func New(o Options, e *engine.Engine) *Service {
 	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
 	s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: space, Name: "local_keys_dropped_total",
-		Help: "Keys that on_failure: local counted and that began again, because there were more than LOCAL_KEYS."}, func() float64 { return float64(e.Dropped()) }))
+		Help: "Keys that on_failure: local counted and that began again, because there were more than LOCAL_KEYS."}, func() float64 { return float64(e.Memory.Dropped()) }))
 	s.Rules.Store(&rules.Set{})
 	s.Ready(true)
 	return s

@@ -1,0 +1,87 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"gothrottle/commands/memory"
+	"gothrottle/funnel"
+)
+
+// localKeys is how many keys a process counts while its server is unavailable.
+const localKeys = 100_000
+
+// here is a Processor in this process, for FailLocal.
+type here struct {
+	*memory.Table
+	now func() time.Time
+}
+
+func (h here) Process(_ context.Context, cmd redis.Cmder) error {
+	err := h.Table.Process(funnel.Micros(h.now().UnixMicro()), cmd)
+	cmd.SetErr(err)
+	return err
+}
+
+// local returns the client that decides in this process.
+func (c *Client) local() *Client {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inside == nil {
+		o := options{settings: settings{timeout: c.o.timeout}, logger: c.o.logger, now: c.o.now, keyPrefix: c.o.keyPrefix}
+		c.inside = newClient(here{memory.NewTable(localKeys), c.o.now}, o)
+	}
+	return c.inside
+}
+
+// falls reports whether FailLocal decides after this error.
+func (l *limiter) falls(v string, cause error) bool {
+	return l.fallback == FailedLocal && l.kind != policyKind && errors.Is(cause, ErrUnavailable) && !slices.Contains(withoutFallback, v)
+}
+
+// here returns the limiter of this process, which has a share of the limit.
+func (l *limiter) here() limiter {
+	return limiter{l.c.local().inner(l.name), l.bounds.part(l.share)}
+}
+
+// inner returns the family of a name in this process.
+func (c *Client) inner(name string) *family {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f := c.names[name]
+	if f == nil {
+		f = c.newFamily(name, bounds{}, c.o.settings)
+		c.names[name] = f
+	}
+	return f
+}
+
+// part returns a share of the bounds: fewer units, or one unit in a longer period.
+func (b bounds) part(share float64) bounds {
+	if b.answer != asks {
+		return b
+	}
+	units := float64(b.units) * share
+	if b.kind == rateKind || units < 1 { // the period makes the rate exact
+		slower := 1 / share
+		if b.kind != rateKind {
+			slower = 1 / units
+		}
+		ms := math.Round(float64(b.period.Milliseconds()) * slower)
+		b.period = min(time.Duration(min(ms, maxPeriod.Seconds()*1000))*time.Millisecond, maxPeriod)
+	}
+	b.units = max(int64(units), 1)
+	return b
+}
+
+// locally marks a decision of this process.
+func (r *Result) locally(cause error) {
+	if r.Source == FromServer {
+		r.Source, r.Cause = FailedLocal, cause
+	}
+}
