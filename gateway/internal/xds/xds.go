@@ -109,7 +109,7 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		again.Stop()
 		came()
 		req.ErrorDetail = nil
-		files, err := read(r.GetResources())
+		files, err := Files(r.GetResources())
 		if err = load(files, err); err != nil {
 			refused = r.GetVersionInfo()
 			again.Reset(o.Longest)
@@ -120,9 +120,9 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 	}
 }
 
-// read turns resources into files of rules, in the order of their names. JSON with the names of the protocol is what
+// Files turns resources into files of rules, in the order of their names. JSON with the names of the protocol is what
 // package rules reads.
-func read(resources []*anypb.Any) (files []rules.File, err error) {
+func Files(resources []*anypb.Any) (files []rules.File, err error) {
 	for _, one := range resources {
 		var c config.RateLimitConfig
 		if err := one.UnmarshalTo(&c); err != nil {
