@@ -245,9 +245,16 @@ func TestReload(t *testing.T) {
 		require.Equal(t, []int{2, 3}, []int{strings.Count(g.log(), "the rules are refused"), strings.Count(g.log(), "rules loaded")})
 		for stale, names := range [][2]string{{".away", ""}, {"", ".away"}} {
 			require.NoError(t, os.Rename(g.folder+names[1], g.folder+names[0]))
-			time.Sleep(watched + time.Millisecond)
+			time.Sleep(3*watched + time.Millisecond)
 			require.Contains(t, g.page(t, g.debug+"/metrics"), fmt.Sprintf("\ngothrottle_gateway_rules_stale %d\n", 1-stale))
 		}
+		none := inside(t, inMemory(t), "domain: [", "FORCE_START_WITHOUT_INITIAL_CONFIG=true")
+		time.Sleep(5 * watched) // what is refused again doesn't count again
+		require.Contains(t, g.page(t, g.debug+"/metrics"), `loads_total{outcome="refused"} 3`)
+		require.Contains(t, none.page(t, none.debug+"/metrics"), `loads_total{outcome="refused"} 1`)
+		require.Equal(t, 1, strings.Count(none.log(), "refused, and there are no others"))
+		require.Equal(t, 503, none.get(t, none.web+"/check").StatusCode)
+		require.Contains(t, none.page(t, none.debug+"/metrics"), `refused_requests_total{reason="no_rules"} 1`)
 	})
 }
 

@@ -148,7 +148,7 @@ func (p *program) listen(ctx context.Context) error {
 	server := p.grpcServer()
 	forClients, forOperators := p.answers.Handlers()
 	web := &http.Server{Handler: p.traces.HTTP(forClients), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second}
+	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 4)
 	type listener struct {
 		network, address string
@@ -156,7 +156,7 @@ func (p *program) listen(ctx context.Context) error {
 	}
 	all := []listener{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}}
 	if p.metricsAt != "" {
-		scraped := &http.Server{Handler: p.answers.Metrics(p.metricsPath), ReadHeaderTimeout: 10 * time.Second}
+		scraped := &http.Server{Handler: p.answers.Metrics(p.metricsPath), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		defer scraped.Close()
 		all = append(all, listener{"tcp", p.metricsAt, scraped.Serve})
 	}
@@ -214,7 +214,8 @@ type program struct {
 	decides *engine.Engine
 	answers *serve.Service
 	traces  serve.Traces
-	files   []rules.File // that were read last
+	files   []rules.File // that were read last, nil after an error
+	refused error        // why these rules aren't in force
 	why     string       // the server doesn't decide
 }
 
@@ -228,19 +229,12 @@ func (p *program) firstRules(ctx context.Context) error {
 		return nil
 	}
 	first := make(chan struct{})
-	came, before := sync.OnceFunc(func() { close(first) }), ""
+	came := sync.OnceFunc(func() { close(first) })
 	go p.xds.Receive(ctx, func(files []rules.File, err error) error {
-		if err = p.use(files, err); err != nil {
-			p.files = nil // they are refused again if they come again
-			if before != err.Error() {
-				p.log.Error(refusedRules, "error", err)
-			}
-			before = err.Error()
-			return err
+		if err = p.use(files, err); err == nil {
+			came()
 		}
-		before = ""
-		came()
-		return nil
+		return err
 	}, p.answers.Stale, p.log)
 	if p.force {
 		return nil
@@ -254,23 +248,34 @@ func (p *program) firstRules(ctx context.Context) error {
 	}
 }
 
-const refusedRules = "the rules are refused, and the old ones stay in force"
-
 // load reads the files.
 func (p *program) load() error { return p.use(rules.Read(p.config)) }
 
-// use puts the rules of files into force if all are right.
+// use puts the rules of files into force if all are right. It counts and logs a set once, though the set comes again.
 func (p *program) use(files []rules.File, err error) error {
-	if err == nil && p.answers.Rules.Load().Domains != nil && slices.Equal(files, p.files) {
-		return nil
-	}
+	known := err == nil && p.files != nil && slices.Equal(files, p.files) || err != nil && fmt.Sprint(err) == fmt.Sprint(p.refused)
 	var set *rules.Set
-	if p.files = files; err == nil { // after an error the same rules are loaded again, and are not stale then
+	switch {
+	case known:
+		err = p.refused
+	case err != nil: // then the same rules are loaded again, and are not stale
+		p.files = nil
+	default:
+		p.files = files
 		if set, err = rules.Parse(files, p.rules); err == nil {
 			err = p.decides.Load(set)
 		}
 	}
+	p.refused = err
+	if p.answers.Stale(err); known {
+		return err
+	}
 	if p.answers.Loaded(err); err != nil {
+		rest := "the old ones stay in force"
+		if p.answers.Rules.Load().Domains == nil {
+			rest = "there are no others"
+		}
+		p.log.Error("the rules are refused, and "+rest, "error", err)
 		return err
 	}
 	for _, line := range set.Warnings {
@@ -287,19 +292,13 @@ func (p *program) use(files []rules.File, err error) error {
 	return nil
 }
 
-// watch compares the files with those that were loaded, and asks the server whether it decides. An error is logged once.
+// watch compares the files with those that were loaded, and asks the server whether it decides.
 func (p *program) watch(ctx context.Context, every time.Duration) {
-	for before := ""; ctx.Err() == nil; time.Sleep(every) {
+	for ; ctx.Err() == nil; time.Sleep(every) {
 		p.note(p.decides.Probe(ctx))
-		if p.xds != nil {
-			continue
+		if p.xds == nil {
+			_ = p.load()
 		}
-		err := p.load()
-		text := fmt.Sprint(err)
-		if err != nil && text != before {
-			p.log.Error(refusedRules, "error", err)
-		}
-		before = text
 	}
 }
 

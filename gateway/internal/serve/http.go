@@ -32,7 +32,13 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 		names = slices.Sorted(maps.Keys(all))
 	}
 	if len(names) == 0 || all[names[0]] == nil {
-		return nil, http.StatusNotFound, fmt.Errorf("no domain %q has http rules", name)
+		reason, status := "no_domain", http.StatusNotFound
+		if s.Rules.Load().Domains == nil { // a client that sees it should come again
+			reason, status = "no_rules", http.StatusServiceUnavailable
+		}
+		s.metrics.refused.WithLabelValues(reason).Inc()
+		s.engine.Complain("a proxy asks for a domain without http rules", "reason", reason, "path", r.URL.Path)
+		return nil, status, fmt.Errorf("no domain %q has http rules", name)
 	}
 	for _, name := range names {
 		if report && !all[name].Trusts(r) {

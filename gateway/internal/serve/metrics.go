@@ -111,7 +111,6 @@ func newMetrics(nearRatio float64) *metrics {
 func (s *Service) Loaded(err error) {
 	s.metrics.loads.WithLabelValues(map[bool]string{true: "refused", false: "loaded"}[err != nil]).Inc()
 	s.metrics.theirLoads[err == nil].Inc()
-	s.Stale(err)
 }
 
 // Stale notes why the rules may be older than they should be, nil if they aren't.
