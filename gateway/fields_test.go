@@ -56,26 +56,19 @@ func observe(t *testing.T, change func(c, req proto.Message)) (seen string, set 
 	return seen, set
 }
 
-// alter gives the first message in m that may have the field another value of it.
+// alter clears the field in the first message of m that may have it, or sets it.
 func alter(m proto.Message, f protoreflect.FieldDescriptor) {
 	_ = protorange.Options{Stable: true}.Range(m.ProtoReflect(), func(at protopath.Values) error {
 		in, is := at.Index(-1).Value.Interface().(protoreflect.Message)
 		if !is || in.Descriptor() != f.ContainingMessage() {
 			return nil
 		}
-		switch old := in.Get(f); {
-		case f.IsList() || in.Has(f) && f.Message() != nil:
-			in.Clear(f)
-		case f.Message() != nil:
-			in.Set(f, in.NewField(f))
-		case f.Kind() == protoreflect.StringKind:
-			in.Set(f, protoreflect.ValueOfString(old.String()+"x"))
-		case f.Kind() == protoreflect.BoolKind:
-			in.Set(f, protoreflect.ValueOfBool(!old.Bool()))
-		case f.Kind() == protoreflect.EnumKind:
-			in.Set(f, protoreflect.ValueOfEnum(old.Enum()+1))
-		default:
-			in.Set(f, protoreflect.ValueOfUint32(uint32(old.Uint())+1))
+		had := in.Has(f)
+		in.Clear(f)
+		for _, value := range []string{`"x"`, "true", "7", "{}"} { // one is of its type
+			if other := in.New().Interface(); !had && protojson.Unmarshal([]byte(fmt.Sprintf("{%q: %s}", f.Name(), value)), other) == nil {
+				proto.Merge(in.Interface(), other)
+			}
 		}
 		return protorange.Terminate
 	}, nil)

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -130,6 +131,35 @@ func TestRedisSettings(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		assert.ErrorContains(t, run(ctx, env, io.Discard), "refuses the gateway", settings)
 		cancel()
+	}
+}
+
+// The users of the page have the permissions that the gateway needs.
+func TestACL(t *testing.T) {
+	servers.Needed(t, "test-gateway")
+	users := regexp.MustCompile("(?m)^    (user (gateway|finder) .*)").FindAllStringSubmatch(readFile(t, "../docs/gateway.md"), -1)
+	o := servers.Options{Args: strings.Fields("--" + users[0][1])}
+	master, nodes := servers.New(t, o), servers.NewCluster(t, 2, 0, o)
+	sentinel := servers.New(t, servers.Options{Sentinel: []string{users[1][1], "sentinel monitor name 127.0.0.1 " + master.Port + " 1"}})
+	for _, settings := range []string{"REDIS_URL=" + master.Addr, "REDIS_TYPE=CLUSTER REDIS_URL=" + nodes[0].Addr,
+		"REDIS_TYPE=SENTINEL REDIS_SENTINEL_AUTH=finder:change-me REDIS_URL=name," + sentinel.Addr} {
+		g := start(t, "", "domain: d\nhash_tag: domain\ndescriptors:"+`
+- {key: gcra, rate_limit: {unit: day, requests_per_unit: 9, algorithm: gcra}, descriptors: [{key: tenant, share: 1}]}
+- {key: sliding, rate_limit: {unit: day, requests_per_unit: 9, algorithm: sliding_window}}
+- {key: fixed, rate_limit: {unit: day, requests_per_unit: 9}}
+- {key: user, descriptors: [{key: request, rate_limit: {concurrency: 9}}]}`, append(strings.Fields(settings), "REDIS_AUTH=gateway:change-me")...)
+		for _, hits := range []string{"*1", "*0", "*-1"} {
+			all := strings.Fields(strings.ReplaceAll("gcra=a* sliding=a* fixed=a* user=a,request=b* gcra=a,tenant=b*", "*", hits))
+			for _, one := range all {
+				g.ask(t, "d", one)
+			}
+			g.ask(t, "d", all...)
+		}
+	}
+	for _, s := range append(nodes, master, sentinel) {
+		denied, err := s.Do("ACL", "LOG")
+		require.NoError(t, err)
+		require.Empty(t, denied)
 	}
 }
 

@@ -111,7 +111,12 @@ func TestProxies(t *testing.T) {
 			defer app.Close()
 			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [get], path: /few/*}, "+
 				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n", "DECISION_TIMEOUT=150ms")
-			at := startProxy(t, name, app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"))
+			cors := ""
+			if name != "traefik" {
+				cors = strings.TrimSuffix(block(t, proxy.language, "Access-Control-Allow-Origin"), "\n")
+			}
+			at := startProxy(t, name, app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), "        return 429;", cors+"\n        return 429;",
+				"\t\turi /check", "\t\turi /check\n"+cors, " if { var(txn.limited)", cors+" if { var(txn.limited)")
 			spoofed := []string{"X-Forwarded-Uri", "/free", "X-Forwarded-Method", "POST", "X-Original-Uri", "/free"}
 			require.Equal(t, 200, g.get(t, at+"/few/1").StatusCode)
 			require.Equal(t, 200, g.get(t, at+"//few/./%31?x=y", spoofed...).StatusCode)
@@ -119,6 +124,8 @@ func TestProxies(t *testing.T) {
 			require.Equal(t, 429, refused.StatusCode)
 			require.Equal(t, `"few";r=0;t=`, refused.Header.Get("RateLimit")[:12])
 			require.NotEmpty(t, refused.Header.Get("Retry-After"))
+			require.Equal(t, cors != "", refused.Header.Get("Access-Control-Allow-Origin") == "https://www.example.com")
+			require.Equal(t, cors != "", refused.Header.Get("Access-Control-Expose-Headers") == "RateLimit, Retry-After")
 			require.Equal(t, 200, g.get(t, at+"/free").StatusCode)
 
 			s.Change(func(f *resp.Faults) { f.Silent = true })
@@ -154,6 +161,38 @@ func TestProxies_keepConnections(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(maps.Collect(from.Range)), 3, name)
 	}
+}
+
+// nginx asks once for a request, though index and try_files make it look again, and keeps its own 403. The page's map counts
+// requests that fail.
+func TestNginx(t *testing.T) {
+	servers.Needed(t, "test-gateway")
+	s, site, left := served(t), t.TempDir(), 0
+	require.NoError(t, os.Mkdir(site+"/empty", 0o700))
+	writeFile(t, site+"/index.html", "home")
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "", map[string]int{"right": 200, "": 401}[r.URL.RawQuery])
+	}))
+	defer app.Close()
+	g := start(t, s.Addr, strings.NewReplacer("X-Tokens, estimate: 500", "X-Failures, estimate: 1", "1000}", "5}").Replace(costs)+
+		"  - {name: all, rate_limit: {unit: hour, algorithm: sliding_window, requests_per_unit: 40}}\n")
+	at := startProxy(t, "nginx", app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), "200ms", "20s", "X-Tokens $tokens", "X-Failures $failures",
+		"upstream gothrottle", block(t, "nginx", "map $status")+"upstream gothrottle",
+		"$ratelimit;\n        proxy_pass http://127.0.0.1:3000;", "$ratelimit;\n        root "+site+"; index index.html; try_files $uri $uri/ /index.html;")
+	for i, path := range []string{"/index.html", "/", "/none", "/"} {
+		before := left
+		_, err := fmt.Sscanf(g.get(t, at+path).Header.Get("RateLimit"), `"all";r=%d;`, &left)
+		require.True(t, err == nil && (i == 0 || left == before-1), "%d are left after %s, before it %d: %v", left, path, before, err)
+	}
+	require.Equal(t, 403, g.get(t, at+"/empty/").StatusCode)
+	for range 9 {
+		require.Equal(t, 200, g.get(t, at+"/v1/?right", "X-Api-Key", "a").StatusCode)
+		until(t, "the estimate is given back", func() bool { return tokens(t, s, "a") == 0 })
+	}
+	for range 5 {
+		require.Equal(t, 401, g.get(t, at+"/v1/", "X-Api-Key", "a").StatusCode)
+	}
+	require.Equal(t, 429, g.get(t, at+"/v1/?right", "X-Api-Key", "a").StatusCode)
 }
 
 // costs are rules whose costs are known after the request.
@@ -274,6 +313,7 @@ func testCheck(t *testing.T) {
 	}
 	from := func(address string, more ...string) []string { return append(more, "X-Forwarded-For", address) }
 	require.Equal(t, `"everybody";r=99;t=60`, g.get(t, g.web+"/check", from("203.0.113.1")...).Header.Get("RateLimit")) // a fixed window would end earlier
+	require.Contains(t, g.log(), "a proxy doesn't send X-Forwarded-Uri")
 	require.Equal(t, `200 "everybody";r=98`, name(from("198.51.100.7, 203.0.113.1, 10.1.2.3")...))
 	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:1::1")...))
 	require.Equal(t, `200 "everybody";r=98`, name(from("2001:db8:0:1:ffff::2")...))

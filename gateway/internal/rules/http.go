@@ -136,6 +136,11 @@ func (h *HTTP) Trusts(r *http.Request) bool {
 	return slices.ContainsFunc(h.proxies, func(n network) bool { return n.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
+// Blind says whether a proxy names no path, and a rule has one.
+func (h *HTTP) Blind(r *http.Request) bool {
+	return r.Header.Get("X-Forwarded-Uri") == "" && h.Trusts(r) && slices.ContainsFunc(h.rules, func(one httpRule) bool { return one.Path != "" })
+}
+
 // subject is the request that a proxy asks about.
 //
 // A path can be written in many ways, and programs behind the proxy read them differently. So a rule that limits matches if

@@ -44,6 +44,9 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 		if report && !all[name].Trusts(r) {
 			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
 		}
+		if all[name].Blind(r) {
+			s.engine.Complain("a proxy doesn't send X-Forwarded-Uri, and rules have a path", "domain", name)
+		}
 		for _, f := range all[name].Match(r) {
 			asks = append(asks, engine.Ask{Found: f, Hits: 1})
 		}
