@@ -220,10 +220,14 @@ func TestCosts(t *testing.T) {
 				<-left
 			}
 		}
-		stays("/v1/thinks")
+		stays("/v1/headers")
 		w.Header().Set("X-Tokens", r.URL.Query().Get("tokens"))
 		_ = http.NewResponseController(w).Flush()
-		stays("/v1/hangs")
+		stays("/v1/body")
+		fmt.Fprint(w, "half of the body")
+		_ = http.NewResponseController(w).Flush()
+		stays("/v1/rest")
+		fmt.Fprint(w, ", and the rest")
 	}))
 	defer app.Close()
 	g := start(t, s.Addr, costs)
@@ -240,11 +244,11 @@ func TestCosts(t *testing.T) {
 	becomes(900, "a")
 	require.Equal(t, 429, g.get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode)
 	require.Equal(t, 404, g.send(t, "POST", at+"/settle", "X-Tokens", "1").StatusCode)
-	for path, key := range map[string]string{"/v1/thinks": "h", "/v1/hangs": "i"} { // the client leaves before and after the headers
+	for _, next := range []string{"headers", "body", "rest"} { // the client leaves before it comes
 		ctx, leave := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "GET", at+path+"?tokens=9000", nil)
+		req, err := http.NewRequestWithContext(ctx, "GET", at+"/v1/"+next+"?tokens=9000", nil)
 		require.NoError(t, err)
-		req.Header.Set("X-Api-Key", key)
+		req.Header.Set("X-Api-Key", next)
 		go func() { <-arrived; leave() }()
 		if r, err := http.DefaultClient.Do(req); err == nil {
 			_ = r.Body.Close()
@@ -253,7 +257,7 @@ func TestCosts(t *testing.T) {
 			require.Equal(t, 200, g.get(t, at+"/v1/x?tokens=0", "X-Api-Key", "o").StatusCode)
 		}
 		left <- true
-		becomes(9000, key)
+		becomes(9000, next)
 	}
 }
 
