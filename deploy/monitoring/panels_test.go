@@ -137,7 +137,7 @@ func TestAlerts_promtool(t *testing.T) {
 		}
 	}
 	require.NoError(t, os.WriteFile(file, []byte(queries), 0o600))
-	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml",
+	for _, args := range []string{"check config prometheus.yml", "check rules alerts.yml", "test rules alerts_test.yml", "test rules ../gateway/alerts_test.yml",
 		"check rules ../gateway/alerts.yml", "check rules " + file} {
 		out, err := exec.Command("promtool", strings.Fields(args)...).CombinedOutput()
 		assert.NoError(t, err, "promtool %s: %s", args, out)
