@@ -35,7 +35,7 @@ type AllResult struct {
 	Each    []Result // the parts' own, in the order of the call. If the call is denied, nothing was taken, whatever Allowed says
 }
 
-// All takes all parts or none, in one call (GO.ALL): at most 32 parts, from this client's limiters without a Lockout.
+// All takes all parts or none, in one call (GO.ALL): at most 32 parts, from this client's limiters.
 // In a cluster and over a Ring, their keys need one hash tag. The longest Timeout of the parts and the client's fallback
 // apply. All does not send Unlimited parts. A Suspended part denies the call without asking the server; the others are
 // then unknown.
@@ -81,6 +81,8 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 			all.Each[i].locally(cause)
 		}
 		return all, err
+	case v == "SettleAll":
+		c.conn.Unsettled(longest(parts), err)
 	}
 	return c.allFailed(v, sent, parts, all, err)
 }
@@ -177,8 +179,11 @@ func (p *Part) appendWords(words []any) []any {
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
+	if words = append(words, p.n); b.lockout != 0 {
+		words = append(words, "LOCKOUT", b.lockout.Milliseconds())
+	}
 	last := p.l.last()
-	return append(append(words, p.n), last[:len(last)-1]...) // without MS
+	return append(words, last[:len(last)-1]...) // without MS
 }
 
 // read reads the reply of GO.ALL to some parts.

@@ -48,9 +48,10 @@ type Client struct {
 	inside   *Client  // of FailLocal; nil: it has not decided yet
 
 	mu      sync.Mutex
-	names   map[string]*family // every name that was not refused
-	refused []string           // the names and causes of which the log has a record
-	first   error              // why the first limiter was refused
+	names   map[declared]*family // all that were not refused
+	kinds   map[string]bounds    // of their names
+	refused []string             // the names and causes of which the log has a record
+	first   error                // why the first limiter was refused
 }
 
 // New returns a Client that asks rdb. Limiter options given here are defaults for its limiters. New does not connect;
@@ -71,7 +72,7 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 }
 
 func newClient(rdb Processor, o options) *Client {
-	c := &Client{o: o, ownClock: o.now != nil, names: map[string]*family{}, closed: newEnding()}
+	c := &Client{o: o, ownClock: o.now != nil, names: map[declared]*family{}, kinds: map[string]bounds{}, closed: newEnding()}
 	if !c.ownClock {
 		c.o.now = time.Now
 	}
@@ -83,29 +84,29 @@ func newClient(rdb Processor, o options) *Client {
 // Rate returns the limiter of this name, which decides by GCRA (GO.THROTTLE).
 //
 // For every kind of limiter, the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs, such as
-// Allow, take the rest of the key: login and bob make the key login:bob. Within a client, a name has one limit and one
-// set of options. The client refuses a second, different limiter of the same name and any limit that makes no sense:
-// the log, Info and Check say so, every verb returns ErrParams, and Must panics. Limiters are values. For limits that
-// differ by user or change at run time, see Rate.With and Client.Limits.
+// Allow, take the rest of the key: login and bob make the key login:bob. Limiters are values. Another one of the same
+// name and kind has its own limit and options, and counts under the same keys: so a program may declare its limiters
+// again when its configuration changes. The client refuses a name of another kind and any limit that makes no sense: the
+// log, Info and Check say so, every verb returns ErrParams, and Must panics. For limits that differ by user, see Rate.With.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
-	return declared(c, name, Limits{}.Rate(limit), options)
+	return declaredAs(c, name, Limits{}.Rate(limit), options)
 }
 
 // Window returns the limiter of this name: at most limit units in any span of one period (GO.WINDOW), 1 to 10^12 units
 // and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than ExactWindow.
 func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) Window {
-	return declared(c, name, Limits{}.Window(Units(limit), period), options)
+	return declaredAs(c, name, Limits{}.Window(Units(limit), period), options)
 }
 
 // ExactWindow is a Window that keeps an entry for each microsecond with calls, whatever its limit.
 func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) Window {
-	return declared(c, name, Limits{}.ExactWindow(Units(limit), period), options)
+	return declaredAs(c, name, Limits{}.ExactWindow(Units(limit), period), options)
 }
 
 // Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up
 // to twice the limit is admitted around the end of a window. Ranges are as for Window.
 func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
-	return declared(c, name, Limits{}.Quota(Units(limit), period), options)
+	return declaredAs(c, name, Limits{}.Quota(Units(limit), period), options)
 }
 
 // AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time
@@ -114,24 +115,24 @@ func (c *Client) Quota(name string, limit int64, period time.Duration, options .
 // short one follows: up to twice the limit is admitted on that day. Load a location only once, because two limiters of
 // one name need the same pointer.
 func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) Quota {
-	return declared(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
+	return declaredAs(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
 }
 
 // MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota. The month in which clocks
 // change may end an hour early or late, so up to twice the limit is admitted on its last day.
 func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) Quota {
-	return declared(c, name, Limits{}.MonthlyQuota(Units(limit), zone), options)
+	return declaredAs(c, name, Limits{}.MonthlyQuota(Units(limit), zone), options)
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
 func (c *Client) Policy(name string, options ...Option) Policy {
-	return declared(c, name, Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}, options)
+	return declaredAs(c, name, Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}, options)
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
 // ttl. Ranges are as for Window.
 func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) Slots {
-	return declared(c, name, Limits{}.Slots(Units(limit), ttl), options)
+	return declaredAs(c, name, Limits{}.Slots(Units(limit), ttl), options)
 }
 
 // Limits returns the limiters of a name whose limits come from data, like plans in a database or a file of rules. They
@@ -140,8 +141,14 @@ func (c *Client) Limits(name string, options ...Option) Limits {
 	return Limits{c.declare(name, bounds{}, options)}
 }
 
-// declared makes a limiter the one of a name.
-func declared[L any, P interface {
+// declared is a name with its options. Limiters that have the same share what is known of their keys.
+type declared struct {
+	name string
+	settings
+}
+
+// declaredAs makes a limiter one of a name.
+func declaredAs[L any, P interface {
 	*L
 	of() *limiter
 }](c *Client, name string, made L, options []Option) L {
@@ -162,26 +169,29 @@ func (c *Client) declare(name string, b bounds, with []Option) *family {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.names[name]
-	switch {
-	case err == nil && f == nil:
-		f = c.newFamily(name, b, o.settings)
-		c.names[name] = f
-		if !b.merges() && o.units > c.o.units {
-			c.o.logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
+	first, found := c.kinds[name]
+	if err == nil && found && first.kind != b.kind {
+		err = params("there is a limiter %q of %s: one of %s needs another name", name, first, b)
+	}
+	if err == nil {
+		c.kinds[name] = b
+		of := declared{name, o.settings}
+		f := c.names[of]
+		if f == nil {
+			f = c.newFamily(name, b, o.settings)
+			c.names[of] = f
+			if !b.merges() && o.units > c.o.units {
+				c.o.logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
+			}
 		}
 		return f
-	case err == nil && f.declared.of == b && f.settings == o.settings:
-		return f
-	case err == nil:
-		err = params("there is a limiter %q of %s: %s needs another name, or the same limit and options", name, f.declared.of, b)
 	}
 	c.first = cmp.Or(c.first, err)
 	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
 		c.refused = append(c.refused, what)
 		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
 	}
-	f = c.newFamily(name, b, o.settings)
+	f := c.newFamily(name, b, o.settings)
 	f.err = err
 	return f
 }
@@ -216,7 +226,7 @@ func (c *Client) checkName(name string, b bounds) error {
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.first
-	name := slices.Min(append(slices.Collect(maps.Keys(c.names)), "~")) // the first; no name has a ~
+	name := slices.Min(append(slices.Collect(maps.Keys(c.kinds)), "~")) // the first; no name has a ~
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():

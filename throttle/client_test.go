@@ -59,7 +59,8 @@ func useVerbs(t *testing.T, c *throttle.Client) {
 	require.Equal(t, throttle.Never, must(rate.AllowN(background, "", 6)).RetryAfter)
 }
 
-// Two limiters of one name are refused if they differ, at once: by the log, by Check, and by every verb.
+// Limiters of one name may have other limits and options, which count under the same keys. Those of another kind are refused, at
+// once: by the log, by Check, and by every verb.
 func TestLimiters_ofOneName(t *testing.T) {
 	var log strings.Builder
 	c, s := throttletest.New(t, throttle.Logger(slog.New(slog.NewTextHandler(&log, nil))))
@@ -69,10 +70,12 @@ func TestLimiters_ofOneName(t *testing.T) {
 	must(first.Allow(background, "x"))
 	r := must(c.Rate("a", throttle.PerHour(1)).Allow(background, "x")) // the same
 	require.False(t, r.Allowed)
+	require.True(t, must(c.Rate("a", throttle.PerHour(2), throttle.DenyCache(true)).Allow(background, "x")).Allowed)
+	require.False(t, must(first.Allow(background, "x")).Allowed)
 	require.Empty(t, log.String())
-	calls += 2
+	calls += 4
 	for name, other := range map[string]throttle.Allower{
-		"limit": c.Rate("a", throttle.PerHour(2)), "kind": c.Window("a", 1, time.Hour), "options": c.Rate("a", throttle.PerHour(1), throttle.DenyCache(true)),
+		"kind": c.Window("a", 1, time.Hour), "data": c.Limits("a").Rate(throttle.PerHour(1)),
 		"a colon": c.Policy("a:b"), "no name": c.Policy(""), "a long name": c.Policy(strings.Repeat("a", 65)), "braces": c.Policy("{a}"),
 		"a bad option": c.Rate("b", throttle.PerHour(1), throttle.Timeout(0)),
 	} {
@@ -81,7 +84,7 @@ func TestLimiters_ofOneName(t *testing.T) {
 	}
 	require.Equal(t, calls, s.Calls())
 	require.ErrorIs(t, c.Check(background), throttle.ErrParams)
-	require.Equal(t, 8, strings.Count(log.String(), "ERROR"))
+	require.Equal(t, 7, strings.Count(log.String(), "ERROR"))
 	colon, _ := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Logger(quiet))
 	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
 }
@@ -218,7 +221,6 @@ func TestErrParams(t *testing.T) {
 		"reserve of a lockout":   only(lockout.Reserve(background, "a", 1, time.Second)),
 		"reserve of the past":    only(rate.Reserve(background, "a", 1, -time.Second)),
 		"all of nothing":         only(c.All(background)),
-		"all of a lockout":       only(c.All(background, lockout.Part("a", 1))),
 		"all of no limiter":      only(c.All(background, throttle.Part{})),
 		"all of another client":  only(c.All(background, other.Rate("a", throttle.PerSecond(1)).Part("a", 1))),
 		"one key twice":          only(c.All(background, rate.Part("a", 1), rate.Part("a", 1))), // sent

@@ -53,10 +53,11 @@ func (l *limiter) here() limiter {
 func (c *Client) inner(name string) *family {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	f := c.names[name]
+	of := declared{name, c.o.settings}
+	f := c.names[of]
 	if f == nil {
 		f = c.newFamily(name, bounds{}, c.o.settings)
-		c.names[name] = f
+		c.names[of] = f
 	}
 	return f
 }

@@ -49,7 +49,7 @@ func TestLimits(t *testing.T) {
 		require.Zero(t, s.Keys())
 		require.NoError(t, c.Limits("plans", throttle.DenyCache(true)).Slots(throttle.Units(1), time.Hour).Info().Err)
 		for _, err := range []error{
-			c.Limits("plans").Rate(throttle.PerHour(1)).Info().Err, c.Rate("plans", throttle.PerHour(1), throttle.DenyCache(true)).Info().Err,
+			c.Rate("plans", throttle.PerHour(1), throttle.DenyCache(true)).Info().Err,
 			plans.Rate(throttle.Units(1)).Info().Err, plans.Quota(throttle.PerHour(1), time.Hour).Info().Err, throttle.Rate{}.Info().Err,
 			plans.MonthlyQuota(throttle.Limit{}, nil).Info().Err, c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err,
 			c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info().Err, plans.ExactWindow(throttle.Units(1), 0).Info().Err,

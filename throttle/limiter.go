@@ -265,6 +265,9 @@ func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode
 		r, err = l.here().verb(ctx, v, key, n, m)
 		r.locally(cause)
 	default:
+		if v == "Settle" {
+			l.c.conn.Unsettled(&l.wait, err)
+		}
 		r, err = l.failed(v, n, err)
 	}
 	if m == peek && l.kind != policyKind {
@@ -324,7 +327,7 @@ func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 }
 
 var (
-	withoutLockout  = []string{"AllowAtMost", "Reserve", "All", "SettleAll"}     // verbs that do not work with a lockout
+	withoutLockout  = []string{"AllowAtMost", "Reserve", "SettleAll"}            // verbs that do not work with a lockout
 	withoutFallback = []string{"Peek", "Refund", "Settle", "Raise", "SettleAll"} // verbs that decide nothing
 )
 

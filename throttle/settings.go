@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 )
@@ -21,7 +22,7 @@ type options struct {
 	ofClient  string // the name of an option that only New takes
 }
 
-// settings are the options of a limiter. They are comparable: limiters of one name must have the same.
+// settings are the options of a limiter. They are comparable: limiters of one name that have the same share what is known.
 type settings struct {
 	timeout  time.Duration
 	fallback Source  // "" returns an error
@@ -46,8 +47,10 @@ func Observe(f func(Event)) Option { return func(o *options) { o.observe, o.ofCl
 // Logger sets where log records go, by default slog.Default(). The client logs one after 5 failures in a row, one when
 // the server is back, and one for each of the first 100 refused limiters. At most once a minute, it logs a missing
 // module and, for each limiter and cause, calls that fail until somebody changes the set-up or the limit. With Script,
-// Check logs one record for each server. Only New takes it.
-func Logger(l *slog.Logger) Option { return func(o *options) { o.logger, o.ofClient = l, "Logger" } }
+// Check logs one record for each server. Only New takes it. nil means slog.Default().
+func Logger(l *slog.Logger) Option {
+	return func(o *options) { o.logger, o.ofClient = cmp.Or(l, slog.Default()), "Logger" }
+}
 
 // Clock sets the clock for deny caches, budgets, time zones and pauses in an outage, by default time.Now. Tests may
 // pass their own. Only New takes it.

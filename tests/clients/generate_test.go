@@ -75,7 +75,7 @@ func (l *limit) verbs() []string {
 	case l.Kind == "slots":
 		return []string{"Lease", "Hold", "Acquire", "PeekSlot"}
 	case l.Lockout > 0:
-		return []string{"Allow", "AllowN", "Peek"}
+		return []string{"Allow", "AllowN", "Peek", "All"}
 	}
 	all := []string{"Allow", "Allow", "Allow", "Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Raise", "All", "SettleAll"}
 	if l.Kind == "rate" {

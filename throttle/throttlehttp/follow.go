@@ -204,7 +204,7 @@ func (s *slot) settle(r *http.Request, key string, seen Response) {
 	if s.Charge == nil || s.res != nil && s.res.Result.Source != throttle.FromServer {
 		return
 	}
-	if more := s.Charge(r, seen) - s.cost; more != 0 {
+	if more := returnable(s.Limiter, s.Charge(r, seen)-s.cost, time.Since(s.taken), 0); more != 0 {
 		notify(r.Context(), func(ctx context.Context) { _, _ = s.Limiter.Settle(ctx, key, more) })
 	}
 }

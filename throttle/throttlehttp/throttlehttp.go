@@ -49,7 +49,7 @@ type Response struct {
 }
 
 // Limiter is a throttle.Rate, throttle.Window, throttle.Quota or throttle.Policy. Several rules need limiters of one
-// Client, without policies and rates with a Lockout.
+// Client, without policies.
 type Limiter interface {
 	Info() throttle.Info
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
@@ -114,9 +114,9 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if _, may := with(r.Limiter, throttle.Unlimited()); r.Limit != nil && !may {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q has no other limits", info.Name)
 		}
-		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && (!ok || info.Lockout != 0) {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy or has a Lockout: "+
-				"make it the only rule, without Charge", info.Name)
+		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && !ok || r.Charge != nil && info.Lockout != 0 {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy beside another rule, or has Charge "+
+				"and is a Policy or has a Lockout", info.Name)
 		}
 		named[info.Name] = true
 		if r.Key == nil {
@@ -150,6 +150,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		began := time.Now()
 		all, asked, err := l.decide(r)
 		if err != nil {
 			if l.failed(w, r, err) {
@@ -167,7 +168,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			return
 		}
 		seen := &recorder{ResponseWriter: w, head: r.Method == http.MethodHead}
-		defer l.settle(r, asked, seen) // even if it panics: httputil.ReverseProxy does when its upstream breaks off
+		defer l.settle(r, asked, all, began, seen) // even if it panics: httputil.ReverseProxy does when its upstream breaks off
 		next.ServeHTTP(seen, r)
 		seen.status = cmp.Or(seen.status, http.StatusOK)
 	})
@@ -224,13 +225,27 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 	return throttle.AllResult{Result: one, Each: []throttle.Result{one}}, asked, err
 }
 
+// returnable is how much of a difference is settled that is known some time after the estimate: what has left the limit by itself
+// isn't given back. resets is after how long nothing of it is in use.
+func returnable(by Limiter, difference int64, age, resets time.Duration) int64 {
+	if _, drains := by.(throttle.Rate); drains {
+		info := by.Info()
+		return min(difference+int64(math.Ceil(float64(info.Units)*float64(age)/float64(info.Span))), max(difference, 0))
+	}
+	if age >= resets {
+		return max(difference, 0)
+	}
+	return difference
+}
+
 // settle corrects the estimates of a request that was served, even if the caller has gone.
-func (l *limiter) settle(r *http.Request, asked []ask, seen *recorder) {
+func (l *limiter) settle(r *http.Request, asked []ask, all throttle.AllResult, began time.Time, seen *recorder) {
 	response := Response{Status: seen.status, Bytes: seen.bytes, Header: seen.Header()}
 	var parts []throttle.Part
 	for i, a := range asked {
 		if rule := &l.rules[i]; rule.Charge != nil {
-			if more := rule.Charge(r, response) - a.cost; more != 0 {
+			more := returnable(a.by, rule.Charge(r, response)-a.cost, time.Since(began), all.Each[i].ResetAfter)
+			if more != 0 {
 				parts = append(parts, a.by.(parted).Part(a.key, more))
 			}
 		}

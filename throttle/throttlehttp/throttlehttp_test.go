@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -323,6 +325,61 @@ type errReply string
 func (e errReply) Error() string { return string(e) }
 func (errReply) RedisError()     {}
 
+// Estimates don't leak: what requests of the last period have cost is in use, whenever they end and whatever they cost.
+func TestCharge_leaksNothing(t *testing.T) {
+	for seed := range uint64(20) {
+		bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+			const period, limit = 10 * time.Second, 1_000_000
+			type request struct {
+				began time.Time
+				cost  int64
+				ended bool
+			}
+			var mu sync.Mutex
+			var all []*request
+			r, done := rand.New(rand.NewPCG(seed, 0)), sync.WaitGroup{}
+			takes := time.Duration(r.IntN(20_000)) * time.Millisecond // the same for all: the server takes back what is oldest
+			estimate := func(*http.Request) int64 { return 1000 }
+			charge := func(r *http.Request, _ throttlehttp.Response) int64 { return r.ContentLength }
+			rule := throttlehttp.Rule{Limiter: c.Window("w", limit, period), Key: fixed, Cost: estimate, Charge: charge}
+			h := must(throttlehttp.New(c, throttlehttp.Options{}, rule))(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				time.Sleep(takes)
+			}))
+			for range 300 {
+				time.Sleep(time.Duration(1+r.IntN(200)) * time.Millisecond)
+				one := &request{began: time.Now(), cost: r.Int64N(1000)}
+				mu.Lock()
+				all = append(all, one)
+				mu.Unlock()
+				done.Go(func() {
+					sent := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+					sent.ContentLength = one.cost
+					h.ServeHTTP(httptest.NewRecorder(), sent)
+					mu.Lock()
+					defer mu.Unlock()
+					one.ended = true
+				})
+				time.Sleep(time.Microsecond)
+				synctest.Wait()
+				used, least := limit-must(rule.Limiter.Peek(t.Context(), "all")).Remaining, int64(0)
+				mu.Lock()
+				for _, q := range all {
+					cost := q.cost
+					if !q.ended {
+						cost = 1000
+					}
+					if time.Since(q.began) < period {
+						least += cost
+					}
+				}
+				mu.Unlock()
+				require.GreaterOrEqual(t, used, least, "seed %d", seed)
+			}
+			done.Wait()
+		})
+	}
+}
+
 // New refuses rules that no request could be decided by.
 func TestNew_refusesRules(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Logger(slog.New(slog.DiscardHandler)))
@@ -335,7 +392,6 @@ func TestNew_refusesRules(t *testing.T) {
 		"a policy beside a rate": {{Limiter: c.Policy("p")}, rate},
 		"one limiter twice":      {rate, rate},
 		"a policy charged":       {{Limiter: c.Policy("p"), Charge: charge}},
-		"a lockout beside":       {{Limiter: lockout}, rate},
 		"a lockout charged":      {{Limiter: lockout, Charge: charge}},
 	} {
 		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,7 +24,7 @@ type Transport struct {
 	Limit    func(*http.Request) throttle.Limit // the limit of a request, as HostLimits returns it: the Limiter's own if nil
 	Budgets  []Budget                           // what a request takes in addition, such as a language model's tokens
 	Base     http.RoundTripper                  // http.DefaultTransport if nil
-	Key      func(*http.Request) string         // the rest of the limiters' keys: the host of the URL, in lower case, if nil
+	Key      func(*http.Request) string         // the rest of the limiters' keys: if nil the host of the URL, in lower case
 	MaxPause time.Duration                      // the longest pause that one answer may ask for: 1 min if 0
 
 	paused sync.Map // map[string]time.Time: by key, when the pause of this process ends
@@ -42,6 +43,22 @@ type Budget struct {
 	Charge func(*http.Request, Response) int64
 }
 
+// hostOf returns the host of a request, with a port that isn't its scheme's: h.test, H.test. and h.test:80 are one host.
+func hostOf(r *http.Request) string {
+	host := strings.TrimSuffix(strings.ToLower(r.URL.Hostname()), ".")
+	if port := r.URL.Port(); port != "" && port != map[string]string{"http": "80", "https": "443"}[r.URL.Scheme] {
+		return net.JoinHostPort(host, port)
+	}
+	return host
+}
+
+// CloseIdleConnections is what http.Client.CloseIdleConnections calls.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := cmp.Or(t.Base, http.DefaultTransport).(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
 // HostLimits returns a function for the Limit of a Transport or a Budget, with a table of limits by host. A host with a
 // port in the URL is looked up with it, and then without it.
 func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*http.Request) throttle.Limit {
@@ -50,8 +67,9 @@ func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*h
 		table[strings.ToLower(host)] = limit
 	}
 	return func(r *http.Request) throttle.Limit {
-		for _, host := range []string{r.URL.Host, r.URL.Hostname()} {
-			if limit, ok := table[strings.ToLower(host)]; ok {
+		own := hostOf(r)
+		for _, host := range []string{strings.ToLower(r.URL.Host), own, strings.TrimSuffix(own, ":"+r.URL.Port())} {
+			if limit, ok := table[host]; ok {
 				return limit
 			}
 		}
@@ -62,14 +80,15 @@ func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*h
 // slot is what a request takes of one limiter.
 type slot struct {
 	Budget
-	cost int64
-	res  *throttle.Reservation // nil: nothing
+	cost  int64
+	res   *throttle.Reservation // nil: nothing
+	taken time.Time
 }
 
 // RoundTrip waits and sends the request. If no slot comes before the deadline of the context, errors.As finds a
 // *throttle.DeniedError, whose RetryAfter says how long the wait would be.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base, key := cmp.Or(t.Base, http.DefaultTransport), strings.ToLower(r.URL.Host)
+	base, key := cmp.Or(t.Base, http.DefaultTransport), hostOf(r)
 	if t.Key != nil {
 		key = t.Key(r)
 	}
@@ -125,7 +144,7 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.Time, err error) {
 	ctx := r.Context()
 	for _, b := range append(slices.Clip(t.Budgets), Budget{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
-		s := slot{Budget: b, cost: 1}
+		s := slot{Budget: b, cost: 1, taken: time.Now()}
 		if b.Limit != nil {
 			s.Limiter = b.Limiter.With(b.Limit(r))
 		}

@@ -121,6 +121,8 @@ type Timeout struct {
 	latest  atomic.Pointer[context.Context]
 	lanes   atomic.Pointer[lanes]
 	advised [len(advice)]atomic.Int64 // when the log last had a record of each cause: see due
+
+	unsettled atomic.Int64 // the same of Unsettled
 }
 
 // Steps is how many contexts are made within one time limit, so a call may lose that part of its limit.

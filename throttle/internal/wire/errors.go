@@ -123,6 +123,13 @@ func (c *Conn) Refused(by *Timeout, err error) {
 	}
 }
 
+// Unsettled logs that a cost is not counted, because its settlement failed.
+func (c *Conn) Unsettled(by *Timeout, err error) {
+	if due(&by.unsettled, c.Now()) {
+		c.logger.Error("throttle: a settlement failed: what it has cost may not be counted", "name", by.Name, "error", err)
+	}
+}
+
 // due reports whether the log gets a record now, and notes it. last is when it got the last one, 1 ns and more.
 func due(last *atomic.Int64, at time.Duration) bool {
 	before, now := last.Load(), int64(at)+1
