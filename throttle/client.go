@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"maps"
 	"slices"
@@ -43,9 +44,10 @@ type Client struct {
 	o        options // defaults of the limiters, and the client's own
 	all      limiter // of All and SettleAll, which have the defaults
 	closed   ending
-	ownClock bool     // Clock was given
-	leases   sync.Map // map[*Lease]nil: every lease that isn't closed
-	inside   *Client  // of FailLocal; nil: it has not decided yet
+	ownClock bool      // Clock was given
+	leases   sync.Map  // map[*Lease]nil: every lease that isn't closed
+	inside   *Client   // of FailLocal; nil: it has not decided yet
+	own      io.Closer // the client of go-redis that Open has made; else nil
 
 	mu      sync.Mutex
 	names   map[declared]*family // all that were not refused
@@ -54,19 +56,17 @@ type Client struct {
 	first   error                // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb. Limiter options given here are defaults for its limiters. New does not connect;
-// Check does. New refuses a go-redis client whose ContextTimeoutEnabled is false, or whose ReadTimeout or WriteTimeout
-// is -2, because such a client ignores time limits: see LooseTimeout.
+// New returns a Client that asks rdb: see Open for one that makes it. Limiter options given here are defaults for its
+// limiters. New does not connect; Check does. If rdb ignores contexts, because its ContextTimeoutEnabled is false or a
+// timeout is -2, each call has a goroutine that the call leaves behind at its time limit, until go-redis gives up. That
+// costs a microsecond; Check and Close may take as long.
 func New(rdb Processor, with ...Option) (*Client, error) {
 	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
 	if err := o.apply(with); err != nil {
 		return nil, err
 	}
-	switch {
-	case rdb == nil:
+	if rdb == nil {
 		return nil, params("New needs a client of go-redis")
-	case !o.loose && wire.IgnoresContexts(rdb):
-		return nil, params("this %T ignores time limits: set ContextTimeoutEnabled, and no timeout of -2", rdb)
 	}
 	return newClient(rdb, o), nil
 }
@@ -238,7 +238,7 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 // Close gives back budgeted units, except those of calls under way, closes the leases, and waits until none of the
-// client's goroutines runs. It does not close the go-redis client. Afterwards, verbs return ErrClosed. Close returns
+// client's goroutines runs. It does not close the go-redis client that New got. Afterwards, verbs return ErrClosed. Close returns
 // the first errors of the leases and of the budgets. A second Close waits for the first one. Close
 // of a nil Client does nothing.
 func (c *Client) Close() (err error) {
@@ -258,6 +258,9 @@ func (c *Client) close() error {
 	}
 	err := errors.Join(c.closeLeases(), wire.AtOnce(refunds), inside.Close())
 	c.conn.Stop()
+	if c.own != nil {
+		err = errors.Join(err, c.own.Close())
+	}
 	return err
 }
 

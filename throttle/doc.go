@@ -1,8 +1,7 @@
 // Package throttle limits rates with a Redis or Valkey server that has gothrottle loaded: one command, one round trip,
 // one atomic decision.
 //
-//	rdb := redis.NewClient(&redis.Options{Addr: "127.0.0.1:6379", ContextTimeoutEnabled: true})
-//	client, err := throttle.New(rdb)
+//	client, err := throttle.Open("redis://127.0.0.1:6379")
 //	login := client.Rate("login", throttle.PerMinute(5).Lockout(15*time.Minute))
 //	result, err := login.Allow(ctx, "bob") // the key is login:bob
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"runtime"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands/memory/resp"
@@ -74,22 +76,61 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 	})
 }
 
-// New refuses clients of go-redis that ignore contexts, and options that make no sense.
-func TestNew_refuses(t *testing.T) {
-	for row, want := range map[struct {
-		enabled     bool
-		read, write time.Duration
-	}]error{
-		{true, 0, 0}: nil, {true, -1, -1}: nil, {false, 0, 0}: throttle.ErrParams, {true, -2, 0}: throttle.ErrParams, {true, 0, -2}: throttle.ErrParams,
-	} {
-		o := redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}
-		ring := &redis.RingOptions{Addrs: map[string]string{"a": o.Addrs[0]}, ContextTimeoutEnabled: row.enabled, ReadTimeout: row.read, WriteTimeout: row.write}
-		for _, rdb := range []redis.UniversalClient{redis.NewClient(o.Simple()), redis.NewFailoverClient(o.Failover()), redis.NewClusterClient(o.Cluster()), redis.NewRing(ring)} {
-			require.ErrorIs(t, only(throttle.New(rdb)), want, "%T %+v", rdb, row)
-			require.NoError(t, only(throttle.New(rdb, throttle.LooseTimeout())))
+// A client of go-redis that ignores contexts ends calls in time, too, alone and in a cluster, and Close waits for what it has left
+// behind.
+func TestNew_boundsCalls(t *testing.T) {
+	for row := range 4 {
+		synctest.Test(t, func(t *testing.T) {
+			n := resp.NewNetwork(resp.Options{})
+			o := redis.UniversalOptions{Addrs: []string{"10.0.0.1:6379"}, Dialer: n.Dial, ReadTimeout: []time.Duration{0, -2}[row/2],
+				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+			var server *resp.Server
+			var rdb redis.UniversalClient
+			if row%2 == 0 {
+				server, rdb = n.Add(o.Addrs[0]), redis.NewClient(o.Simple())
+			} else {
+				server, rdb = n.NewCluster(o.Addrs[0]).Masters()[0], redis.NewClusterClient(o.Cluster())
+			}
+			c := must(throttle.New(rdb, throttle.Logger(quiet)))
+			require.Equal(t, throttle.FromServer, must(hourly(c).Allow(background, "a")).Source)
+			server.Change(func(f *resp.Faults) { f.Silent = true })
+			for range 8 {
+				began := time.Now()
+				require.ErrorIs(t, only(hourly(c).Allow(background, "a")), throttle.ErrUnavailable)
+				require.LessOrEqual(t, time.Since(began), 50*time.Millisecond)
+			}
+			n.Close()
+			_ = c.Close()
 			require.NoError(t, rdb.Close())
-		}
+			time.Sleep(10 * time.Second)
+		})
 	}
+}
+
+// Open takes the addresses of go-redis, and says nothing of a password if one is wrong.
+func TestOpen(t *testing.T) {
+	l := must(net.Listen("tcp", "127.0.0.1:0"))
+	defer l.Close()
+	s, n := l.Addr().String(), resp.NewNetwork(resp.Options{})
+	defer n.Close()
+	server := n.Add(s)
+	go func() { _ = server.Serve(l) }()
+	for _, address := range []string{"redis://:secret@127.0.0.1:1/x", "http://secret", "redis://h?addr=h2&nonsense=secret", "redis://h?master_name=a&nonsense=secret", ":secret%"} {
+		_, err := throttle.Open(address)
+		require.ErrorIs(t, err, throttle.ErrParams, address)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	require.ErrorIs(t, only(throttle.Open("redis://"+s, throttle.Timeout(-1))), throttle.ErrParams)
+	c := must(throttle.Open("redis://" + s))
+	require.True(t, must(hourly(c).Allow(background, "a")).Allowed)
+	require.NoError(t, c.Close())
+	for _, address := range []string{"rediss://h:1", "redis://h:1?addr=h:2", "redis://h:1?master_name=m&addr=h:2", "unix:///run/x.sock"} {
+		require.NoError(t, must(throttle.Open(address)).Close(), address)
+	}
+}
+
+// New refuses options that make no sense.
+func TestNew_refuses(t *testing.T) {
 	for _, o := range []throttle.Option{throttle.Timeout(-1), throttle.Budget(-1, time.Second), throttle.Budget(0, 1), throttle.Budget(1, 0)} {
 		require.ErrorIs(t, only(throttle.New(throttletest.NewServer(), o)), throttle.ErrParams)
 	}

@@ -17,7 +17,6 @@ type options struct {
 	observe   func(Event)
 	logger    *slog.Logger
 	now       func() time.Time
-	loose     bool
 	script    bool
 	ofClient  string // the name of an option that only New takes
 }
@@ -55,10 +54,6 @@ func Logger(l *slog.Logger) Option {
 // Clock sets the clock for deny caches, budgets, time zones and pauses in an outage, by default time.Now. Tests may
 // pass their own. Only New takes it.
 func Clock(now func() time.Time) Option { return func(o *options) { o.now, o.ofClient = now, "Clock" } }
-
-// LooseTimeout lets New accept a go-redis client that ignores time limits. A call may then last as long as go-redis
-// waits for a reply and tries to connect, whatever Timeout and the caller's context say. Only New takes it.
-func LooseTimeout() Option { return func(o *options) { o.loose, o.ofClient = true, "LooseTimeout" } }
 
 // Script is for servers without the module, such as most managed services. The client sends the commands as a Lua
 // script, by EVALSHA, and by EVAL if a server doesn't know the script. Replies and keys are the same as the module's,

@@ -65,8 +65,7 @@ type Result struct {
 // Limiter asks a server with gothrottle.
 type Limiter struct{ limits throttle.Limits }
 
-// NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Without
-// ContextTimeoutEnabled in its options a call may last as long as go-redis waits, whatever its context says. Any other
+// NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Any other
 // redis.Cmdable is asked by pipelines of one call.
 func NewLimiter(cmdable redis.Cmdable) *Limiter { return newLimiter(cmdable, nil) }
 
@@ -78,7 +77,7 @@ func newLimiter(cmdable redis.Cmdable, script throttle.Option) *Limiter {
 	if !whole {
 		rdb = byPipeline{cmdable}
 	}
-	client, _ := throttle.New(rdb, throttle.LooseTimeout(), throttle.Timeout(timeout), script) // these options are good
+	client, _ := throttle.New(rdb, throttle.Timeout(timeout), script) // these options are good
 	return &Limiter{client.Limits(name)}
 }
 

@@ -34,6 +34,7 @@ type Conn struct {
 	away    atomic.Bool    // the log has said that the server is unavailable
 	asked   atomic.Int64   // when it was last found out whether it still is, by Now
 	running sync.WaitGroup // goroutines that Stop waits for
+	ignores bool           // rdb ignores contexts, so no caller waits for it in its own goroutine
 
 	mu      sync.Mutex
 	stopped bool // no goroutine starts any more
@@ -41,7 +42,7 @@ type Conn struct {
 
 // New returns a Conn that does not connect. It calls the module, or the script.
 func New(rdb Processor, clock func() time.Time, logger *slog.Logger, byScript bool) *Conn {
-	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock()}
+	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock(), ignores: ignoresContexts(rdb)}
 	if byScript {
 		c.sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))
 	}
@@ -75,11 +76,11 @@ func (c *Conn) Stop() {
 	c.running.Wait()
 }
 
-// IgnoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
+// ignoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
 // go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold these
 // numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. Other types must
 // end calls by themselves.
-func IgnoresContexts(rdb Processor) bool {
+func ignoresContexts(rdb Processor) bool {
 	switch rdb := rdb.(type) {
 	case interface{ Options() *redis.Options }:
 		o := rdb.Options()

@@ -282,7 +282,7 @@ const warmPipelines = 8
 // send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
 func (l *lane) send(c *Conn, cmd command) error {
 	w := cmd.context()
-	hasty := w.hasty()
+	hasty := w.hasty() || c.ignores
 	l.mu.Lock()
 	turn := l.underWay < laneWidth
 	if turn {
