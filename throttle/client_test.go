@@ -282,13 +282,10 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// Without a server Lease and All say the same as other verbs: the cause, what was granted, the limit. A missing module is no
-// outage, and Reset has no fallback.
+// Without a server Lease and All say the same as other verbs: the cause, what was granted, the limit. Reset has no fallback.
 func TestFallbacks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 		rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
-		s.Fail(serverError("ERR unknown command 'GO.THROTTLE'"))
-		require.ErrorIs(t, only(rate.Allow(background, "a")), throttle.ErrNoModule)
 		away := errors.New("no route to host")
 		s.Fail(away)
 		require.ErrorIs(t, must(rate.Allow(background, "a")).Cause, away)

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/redis/go-redis/v9"
+
 	"gothrottle/throttle/internal/wire"
 )
 
@@ -30,6 +32,13 @@ var (
 	// ErrLost is the cause of a lease's context if it ended because the slot was lost.
 	ErrLost = errors.New("throttle: the lease was lost")
 )
+
+// Undecided reports whether an error of a decision is the server's: it is unavailable, too slow or full, lacks the module, or
+// refuses the call or the key. FailOpen, FailClosed and FailLocal decide then. Other errors are the program's.
+func Undecided(err error) bool {
+	var reply redis.Error
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript) || errors.As(err, &reply)
+}
 
 // DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.
 type DeniedError struct{ Result Result }

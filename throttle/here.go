@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -41,7 +40,7 @@ func (c *Client) local() *Client {
 
 // falls reports whether FailLocal decides after this error.
 func (l *limiter) falls(v string, cause error) bool {
-	return l.fallback == FailedLocal && l.kind != policyKind && errors.Is(cause, ErrUnavailable) && !slices.Contains(withoutFallback, v)
+	return l.fallback == FailedLocal && l.kind != policyKind && Undecided(cause) && !slices.Contains(withoutFallback, v)
 }
 
 // here returns the limiter of this process, which has a share of the limit.

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -335,7 +334,7 @@ var (
 func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 	r := Result{Limit: l.bounds.units, Source: l.fallback, Cause: cause}
 	switch {
-	case !errors.Is(cause, ErrUnavailable):
+	case !Undecided(cause):
 		return Result{}, cause
 	case l.fallback == "" || l.fallback == FailedLocal || slices.Contains(withoutFallback, v): // see falls
 		return Result{Cause: cause}, cause

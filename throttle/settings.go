@@ -68,12 +68,12 @@ func Script() Option { return func(o *options) { o.script, o.ofClient = true, "S
 // ends with its reply or at the time limit.
 func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }
 
-// FailOpen admits if the server does not decide: instead of an ErrUnavailable, decisions return a Result with the
-// Source FailedOpen and the Cause. Still returned are other errors, the error of a caller's context that has ended, and
-// all errors of verbs that do not decide, such as Refund, Settle and Peek.
+// FailOpen admits if the server does not decide: instead of an error that is Undecided, decisions return a Result with
+// the Source FailedOpen and the Cause. Still returned are other errors, the error of a caller's context that has ended,
+// and all errors of verbs that do not decide, such as Refund, Settle and Peek.
 func FailOpen() Option { return func(s *options) { s.fallback, s.share = FailedOpen, 0 } }
 
-// FailClosed denies if the server does not decide: instead of an ErrUnavailable, decisions return a Result with the
+// FailClosed denies if the server does not decide: instead of an Undecided error, decisions return a Result with the
 // Source FailedClosed, the Cause and a RetryAfter of 1 s. FailOpen says which errors are still returned.
 func FailClosed() Option { return func(s *options) { s.fallback, s.share = FailedClosed, 0 } }
 

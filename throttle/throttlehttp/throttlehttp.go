@@ -74,8 +74,8 @@ type Options struct {
 	Denied func(http.ResponseWriter, *http.Request, throttle.Result)
 
 	// Failed is called if there was no decision, and says whether the request goes on. If nil the request goes on if the
-	// server is unavailable. A request whose context has ended is a status 503, and everything else, such as a missing
-	// module, a status 500. A client with a fallback decides by itself when the server is unavailable.
+	// server did not decide, for whatever reason: see throttle.Undecided. A request whose context has ended is a status
+	// 503, and everything else, such as a limit that makes no sense, a status 500. Limiters with a fallback decide by it.
 	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
 }
 
@@ -308,7 +308,7 @@ func (l *limiter) failed(w http.ResponseWriter, r *http.Request, err error) bool
 	case r.Context().Err() != nil || errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, throttle.ErrUnavailable):
 		w.WriteHeader(http.StatusServiceUnavailable) // for the log: nobody waits for the response
 		return false
-	case errors.Is(err, throttle.ErrUnavailable):
+	case throttle.Undecided(err):
 		return true
 	}
 	http.Error(w, "the rate limiter does not work", http.StatusInternalServerError)

@@ -1,6 +1,7 @@
 package throttlehttp_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -281,7 +283,7 @@ func TestMiddleware_charge(t *testing.T) {
 func TestMiddleware_serverIsAway(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	away, unknown := errors.New("no route to host"), errReply("ERR unknown command 'GO.THROTTLE'")
+	away := errors.New("no route to host")
 	byHand := func(w http.ResponseWriter, _ *http.Request, err error) bool {
 		require.ErrorIs(t, err, throttle.ErrUnavailable)
 		w.WriteHeader(http.StatusBadGateway)
@@ -300,7 +302,6 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		{t.Context(), away, nil, byHand, 502, ""},
 		{t.Context(), away, throttle.FailOpen(), nil, 200, "served"},
 		{t.Context(), away, throttle.FailClosed(), nil, 503, capacity + "\n"},
-		{t.Context(), unknown, throttle.FailOpen(), nil, 500, "the rate limiter does not work\n"},
 		{ended, nil, nil, nil, 503, ""},
 		{overdue{t.Context()}, nil, throttle.FailOpen(), nil, 503, ""},
 	} {
@@ -312,6 +313,46 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		require.Equal(t, row.body, w.Body.String(), i)
 		retry := map[bool]string{true: "1"}[row.body == capacity+"\n"]
 		wantHeaders(t, w, "RateLimit", "", "Retry-After", retry)
+	}
+}
+
+// Whatever keeps the server from deciding, Allow, the middleware and Transport do the same: what the limiter's fallback says, and
+// without one a request goes on. The page has the table.
+func TestPolicy(t *testing.T) {
+	for _, cause := range []error{errors.New("no route to host"), context.DeadlineExceeded, errReply("LOADING soon"), errReply("NOAUTH who?"), errReply("OOM full"),
+		errReply("NOPERM no"), errReply("WRONGTYPE a list"), errReply("READONLY a replica"), errReply("ERR unknown command 'GO.THROTTLE'"), errReply("ERR what?")} {
+		for want, option := range map[string]throttle.Option{
+			"error 200 200 sent sent":            nil,
+			"failed-open 200 200 sent sent":      throttle.FailOpen(),
+			"failed-closed 503 503 late late":    throttle.FailClosed(),
+			"failed-local 200 429 sent late":     throttle.FailLocal(1),
+			"failed-local 200 429 sent late\x00": throttle.FailLocal(0.5),
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				c, s := throttletest.New(t, option, throttle.Logger(slog.New(slog.DiscardHandler)))
+				s.Fail(cause)
+				r, err := c.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "a")
+				require.Equal(t, err != nil, throttle.Undecided(err))
+				got := cmp.Or(string(r.Source), "error")
+				h := serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("b", throttle.PerHour(1)), Key: fixed})
+				base := func(*http.Request) (*http.Response, error) {
+					return &http.Response{Body: http.NoBody, Header: http.Header{}}, nil
+				}
+				transport := &throttlehttp.Transport{Limiter: c.Rate("c", throttle.PerHour(1)), Base: tripper(base)}
+				for range 2 {
+					got += fmt.Sprint(" ", get(h).Code)
+				}
+				for range 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://h.test", nil))
+					var late *throttle.DeniedError
+					got += map[bool]string{true: " late", false: " sent"}[errors.As(err, &late)]
+					require.True(t, err == nil || late != nil, "%v", err)
+				}
+				require.Equal(t, strings.TrimSuffix(want, "\x00"), got, "%v", cause)
+			})
+		}
 	}
 }
 

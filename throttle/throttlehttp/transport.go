@@ -17,8 +17,8 @@ import (
 // Transport is an http.RoundTripper for processes that share limiters: each request waits for its slot. One whose slot would
 // come after the deadline of its context fails at once. If the other side answers 429 or 503 and says how long to wait, all
 // processes wait that long. If it says how little is left, they go on with no more. The answer is returned: no request is
-// repeated. While the server is unavailable requests fail, unless the limiters have FailOpen. The fields must not change
-// once the Transport is used.
+// repeated. While the server doesn't decide, requests are sent at once, unless the limiters have FailClosed or FailLocal. The
+// fields must not change once the Transport is used.
 type Transport struct {
 	Limiter  throttle.Rate                      // of requests, without a Lockout
 	Limit    func(*http.Request) throttle.Limit // the limit of a request, as HostLimits returns it: the Limiter's own if nil
@@ -153,6 +153,9 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 		}
 		if s.cost > 0 {
 			s.res, err = s.Limiter.Reserve(ctx, key, s.cost, left(ctx))
+			if ctx.Err() == nil && throttle.Undecided(err) { // the request goes on without a slot
+				s.res, err = &throttle.Reservation{Result: throttle.Result{Allowed: true, Cause: err}}, nil
+			}
 			if err == nil && !s.res.Result.Allowed {
 				err = &throttle.DeniedError{Result: s.res.Result}
 			}
