@@ -62,7 +62,11 @@ type Client struct {
 // costs a microsecond; Check and Close may take as long.
 func New(rdb Processor, with ...Option) (*Client, error) {
 	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
-	if err := o.apply(with); err != nil {
+	err := o.apply(with)
+	if err == nil && o.shape != (shape{}) {
+		err = params("Exact and In are options of a limiter")
+	}
+	if err != nil {
 		return nil, err
 	}
 	if rdb == nil {
@@ -87,58 +91,32 @@ func newClient(rdb Processor, o options) *Client {
 // Allow, take the rest of the key: login and bob make the key login:bob. Limiters are values. Another one of the same
 // name and kind has its own limit and options, and counts under the same keys: so a program may declare its limiters
 // again when its configuration changes. The client refuses a name of another kind and any limit that makes no sense: the
-// log, Info and Check say so, every verb returns ErrParams, and Must panics. For limits that differ by user, see Rate.With.
+// log, Info and Check say so, and every verb returns ErrParams. For limits that differ by user, see Rate.With.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
-	return declaredAs(c, name, Limits{}.Rate(limit), options)
+	return Rate{withLimit(c.declare(name, bounds{kind: rateKind}.with(limit), options))}
 }
 
 // Window returns the limiter of this name: at most limit units in any span of one period (GO.WINDOW), 1 to 10^12 units
-// and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than ExactWindow.
+// and 1 ms to 100 years. With a limit above 120 it may deny for up to 1/120 of its period longer than needed: see Exact.
 func (c *Client) Window(name string, limit int64, period time.Duration, options ...Option) Window {
-	return declaredAs(c, name, Limits{}.Window(Units(limit), period), options)
+	return Window{withLimit(c.declare(name, bounds{kind: windowKind, period: period, units: limit}, options))}
 }
 
-// ExactWindow is a Window that keeps an entry for each microsecond with calls, whatever its limit.
-func (c *Client) ExactWindow(name string, limit int64, period time.Duration, options ...Option) Window {
-	return declaredAs(c, name, Limits{}.ExactWindow(Units(limit), period), options)
-}
-
-// Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit. Up
-// to twice the limit is admitted around the end of a window. Ranges are as for Window.
+// Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit, or
+// as In says. Up to twice the limit is admitted around the end of a window. Ranges are as for Window; see also Month.
 func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
-	return declaredAs(c, name, Limits{}.Quota(Units(limit), period), options)
-}
-
-// AlignedQuota is a Quota whose windows end at multiples of the period since the Unix epoch, by the clocks of a time
-// zone: UTC if it is nil. A 24-hour window is thus a day in that zone. Each call sends the zone's current UTC offset,
-// but a running window keeps its end. So around a clock change, a window may end up to an hour early or late, and a
-// short one follows: up to twice the limit is admitted on that day. Load a location only once, because two limiters of
-// one name need the same pointer.
-func (c *Client) AlignedQuota(name string, limit int64, period time.Duration, zone *time.Location, options ...Option) Quota {
-	return declaredAs(c, name, Limits{}.AlignedQuota(Units(limit), period, zone), options)
-}
-
-// MonthlyQuota is a Quota whose windows are the calendar months of a time zone: see AlignedQuota. The month in which clocks
-// change may end an hour early or late, so up to twice the limit is admitted on its last day.
-func (c *Client) MonthlyQuota(name string, limit int64, zone *time.Location, options ...Option) Quota {
-	return declaredAs(c, name, Limits{}.MonthlyQuota(Units(limit), zone), options)
+	return Quota{withLimit(c.declare(name, bounds{kind: quotaKind, period: period, units: limit}, options))}
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).
 func (c *Client) Policy(name string, options ...Option) Policy {
-	return declaredAs(c, name, Policy{verbs{named{limiter{nil, bounds{kind: policyKind}}}}}, options)
+	return Policy{verbs{named{c.declare(name, bounds{kind: policyKind}, options)}}}
 }
 
 // Slots returns the limiter of this name: limit concurrent holders (GO.LEASE). A slot that is not renewed lapses after
 // ttl. Ranges are as for Window.
 func (c *Client) Slots(name string, limit int64, ttl time.Duration, options ...Option) Slots {
-	return declaredAs(c, name, Limits{}.Slots(Units(limit), ttl), options)
-}
-
-// Limits returns the limiters of a name whose limits come from data, like plans in a database or a file of rules. They
-// share the name, its options, and what the process knows about its keys.
-func (c *Client) Limits(name string, options ...Option) Limits {
-	return Limits{c.declare(name, bounds{}, options)}
+	return Slots{named{c.declare(name, bounds{kind: slotsKind, period: ttl, units: limit}, options)}}
 }
 
 // declared is a name with its options. Limiters that have the same share what is known of their keys.
@@ -147,20 +125,11 @@ type declared struct {
 	settings
 }
 
-// declaredAs makes a limiter one of a name.
-func declaredAs[L any, P interface {
-	*L
-	of() *limiter
-}](c *Client, name string, made L, options []Option) L {
-	l := P(&made).of()
-	l.family = c.declare(name, l.bounds, options)
-	return made
-}
-
-// declare returns the family of a name, or one that refuses every call.
-func (c *Client) declare(name string, b bounds, with []Option) *family {
+// declare returns a limiter of a name, or one that refuses every call.
+func (c *Client) declare(name string, b bounds, with []Option) limiter {
 	o := options{settings: c.o.settings}
 	err := o.apply(with)
+	b, err = o.shape.of(b, err)
 	switch {
 	case err == nil && o.ofClient != "":
 		err = params("%s is an option of New", o.ofClient)
@@ -184,7 +153,7 @@ func (c *Client) declare(name string, b bounds, with []Option) *family {
 				c.o.logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
 			}
 		}
-		return f
+		return limiter{f, b}
 	}
 	c.first = cmp.Or(c.first, err)
 	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
@@ -193,7 +162,7 @@ func (c *Client) declare(name string, b bounds, with []Option) *family {
 	}
 	f := c.newFamily(name, b, o.settings)
 	f.err = err
-	return f
+	return limiter{f, b}
 }
 
 // mostRefused is how many refused limiters the log names: a program may make them for each request.
@@ -206,8 +175,6 @@ func (c *Client) checkName(name string, b bounds) error {
 	switch {
 	case name == "" || len(name) > 64 || strings.Trim(name, nameCharacters) != "":
 		return params("the name %q must be 1 to 64 letters, digits, '-', '_' and '.'", name)
-	case b.kind == noKind:
-		return nil
 	case b.kind == policyKind && strings.Contains(c.o.keyPrefix, ":"):
 		return params("the policy %q needs a KeyPrefix without a colon, because the key's part before its first colon names the policy", name)
 	case b.kind == policyKind && c.o.script:

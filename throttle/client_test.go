@@ -75,7 +75,7 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.Empty(t, log.String())
 	calls += 4
 	for name, other := range map[string]throttle.Allower{
-		"kind": c.Window("a", 1, time.Hour), "data": c.Limits("a").Rate(throttle.PerHour(1)),
+		"kind": c.Window("a", 1, time.Hour), "a limit of another kind": c.Rate("d", throttle.Units(1)),
 		"a colon": c.Policy("a:b"), "no name": c.Policy(""), "a long name": c.Policy(strings.Repeat("a", 65)), "braces": c.Policy("{a}"),
 		"a bad option": c.Rate("b", throttle.PerHour(1), throttle.Timeout(0)),
 	} {
@@ -94,14 +94,14 @@ func TestLimiters_ofOneName(t *testing.T) {
 func TestLog_refusals(t *testing.T) {
 	var log strings.Builder
 	c, s := throttletest.New(t, throttle.Logger(slog.New(slog.NewTextHandler(&log, nil))))
-	plans, names := c.Limits("plans"), []string{"a", "b"}
+	plans, names := c.Rate("plans", throttle.Unlimited()), []string{"a", "b"}
 	step := func(reply error, want int) {
 		t.Helper()
 		log.Reset()
 		s.Fail(reply)
 		for i := range 20 {
 			_, _ = c.Rate(names[i%2], throttle.PerHour(1)).Allow(background, "x")
-			_, _ = plans.Rate(throttle.PerHour(int64(i%2))).Allow(background, "x")
+			_, _ = plans.With(throttle.PerHour(int64(i%2))).Allow(background, "x")
 		}
 		require.Equal(t, want, strings.Count(log.String(), "ERROR"), log.String())
 	}
@@ -121,8 +121,6 @@ func TestLog_refusals(t *testing.T) {
 		c.Rate(fmt.Sprint("@", i), throttle.PerHour(1))
 	}
 	require.Equal(t, 100, strings.Count(log.String(), "ERROR"))
-	require.Panics(t, func() { throttle.Must(c.Window("w", 0, time.Hour)) })
-	require.NoError(t, throttle.Must(c.Window("w", 1, time.Hour)).Info().Err)
 }
 
 // Bounds are rounded up, and end at the longest time.

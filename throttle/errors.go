@@ -16,11 +16,9 @@ var (
 	// Other error replies count too, such as a proxy's, unless they begin with ERR. A sent call may have taken its units.
 	ErrUnavailable = wire.ErrUnavailable
 
-	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script.
+	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script. With it, the server does
+	// not run scripts, or has no TIME in them.
 	ErrNoModule = wire.ErrNoModule
-
-	// ErrNoScript: with the option Script, the server does not run scripts, or has no TIME in them.
-	ErrNoScript = wire.ErrNoScript
 
 	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, the key holds something that
 	// is not this kind of limiter, or the server says ERR and something that this client doesn't know.
@@ -37,7 +35,7 @@ var (
 // refuses the call or the key. FailOpen, FailClosed and FailLocal decide then. Other errors are the program's.
 func Undecided(err error) bool {
 	var reply redis.Error
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript) || errors.As(err, &reply)
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoModule) || errors.As(err, &reply)
 }
 
 // DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.

@@ -45,7 +45,7 @@ func ExampleRate_With() {
 
 func ExampleClient_All() {
 	client := newClient()
-	rate, spend := client.Rate("rate", throttle.PerSecond(10)), client.AlignedQuota("spend", 1000, 24*time.Hour, time.UTC)
+	rate, spend := client.Rate("rate", throttle.PerSecond(10)), client.Quota("spend", 1000, 24*time.Hour, throttle.In(time.UTC))
 	for range 3 {
 		result, _ := client.All(background, rate.Part("{bob}", 1), spend.Part("{bob}", 400))
 		fmt.Println(result.Allowed, result.Decider, result.Each[1].Remaining)

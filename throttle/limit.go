@@ -96,9 +96,9 @@ func (b bounds) with(limit Limit) bounds {
 	case l.answer != asks:
 		b.answer = l.answer
 		return b
-	case b.kind == rateKind:
+	case b.kind == rateKind && l.kind == rateKind:
 		return *l
-	case l.kind == unitsKind:
+	case b.kind != rateKind && l.kind == unitsKind:
 		b.units, b.answer = l.units, asks
 		return b
 	}

@@ -17,7 +17,7 @@ func TestAlignedQuota_inZones(t *testing.T) {
 	for _, name := range []string{"Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu"} {
 		zone := must(time.LoadLocation(name))
 		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-			day, admitted := c.AlignedQuota("day", 3, 24*time.Hour, zone), map[string]int64{}
+			day, admitted := c.Quota("day", 3, 24*time.Hour, throttle.In(zone)), map[string]int64{}
 			for range 400 * 8 {
 				now := s.Now().In(zone)
 				r, limit := must(day.Allow(background, "bob")), int64(3)
@@ -36,24 +36,23 @@ func TestAlignedQuota_inZones(t *testing.T) {
 	}
 }
 
-// Limits from data meet at the keys of their name, whatever their number, and share its options. A name has constant limits
-// or those, and its options once. A limit of another kind is an error of each verb.
+// Limits from data meet at the keys of their name, whatever their number, and share its options. A limit that makes no sense, or
+// that another kind of limiter has, is an error of each verb.
 func TestLimits(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		plans := c.Limits("plans", throttle.DenyCache(true))
+		plans, quota := c.Rate("plans", throttle.Unlimited(), throttle.DenyCache(true)), c.Quota("quota", 1, time.Hour)
 		for i, want := range []bool{true, true, false} {
-			require.Equal(t, want, must(plans.Rate(throttle.Per(int64(2+i%2), time.Hour)).Allow(background, "bob")).Allowed, i)
+			require.Equal(t, want, must(plans.With(throttle.Per(int64(2+i%2), time.Hour)).Allow(background, "bob")).Allowed, i)
 		}
-		require.Equal(t, throttle.FromDenials, must(plans.Rate(throttle.Per(2, time.Hour)).Allow(background, "bob")).Source)
+		require.Equal(t, throttle.FromDenials, must(plans.With(throttle.Per(2, time.Hour)).Allow(background, "bob")).Source)
 		require.NoError(t, plans.Reset(background, "bob"))
 		require.Zero(t, s.Keys())
-		require.NoError(t, c.Limits("plans", throttle.DenyCache(true)).Slots(throttle.Units(1), time.Hour).Info().Err)
 		for _, err := range []error{
-			c.Rate("plans", throttle.PerHour(1), throttle.DenyCache(true)).Info().Err,
-			plans.Rate(throttle.Units(1)).Info().Err, plans.Quota(throttle.PerHour(1), time.Hour).Info().Err, throttle.Rate{}.Info().Err,
-			plans.MonthlyQuota(throttle.Limit{}, nil).Info().Err, c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err,
-			c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info().Err, plans.ExactWindow(throttle.Units(1), 0).Info().Err,
-			c.Limits("other", throttle.KeyPrefix("x")).Rate(throttle.PerHour(1)).Info().Err, only(throttle.Slots{}.Hold(background, "a", "me")),
+			plans.With(throttle.Units(1)).Info().Err, quota.With(throttle.PerHour(1)).Info().Err, quota.With(throttle.Limit{}).Info().Err, throttle.Rate{}.Info().Err,
+			c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err, c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info().Err,
+			c.Window("exact", 1, 0, throttle.Exact()).Info().Err, c.Rate("x", throttle.PerHour(1), throttle.Exact()).Info().Err,
+			c.Window("y", 1, time.Hour, throttle.In(nil)).Info().Err, c.Window("z", 1, throttle.Month).Info().Err, only(throttle.New(throttletest.NewServer(), throttle.Exact())),
+			c.Rate("other", throttle.PerHour(1), throttle.KeyPrefix("x")).Info().Err, only(throttle.Slots{}.Hold(background, "a", "me")),
 		} {
 			require.ErrorIs(t, err, throttle.ErrParams)
 		}
@@ -63,12 +62,12 @@ func TestLimits(t *testing.T) {
 // Unlimited admits and Suspended denies without a call. The world has the other verbs.
 func TestLimits_withoutTheServer(t *testing.T) {
 	c, s := throttletest.New(t)
-	day, jobs := c.Quota("day", 5, 24*time.Hour), c.Limits("jobs")
+	day, jobs := c.Quota("day", 5, 24*time.Hour), c.Slots("jobs", 1, time.Minute)
 	for limit, want := range map[throttle.Limit]throttle.Result{
 		throttle.Unlimited(): {Allowed: true, Limit: 1<<63 - 1, Remaining: 1<<63 - 1, Granted: 3, Source: throttle.FromLimit},
 		throttle.Suspended(): {RetryAfter: throttle.Never, Source: throttle.FromLimit},
 	} {
-		rate, slots, calls := c.Rate("plans", throttle.PerHour(1)).With(limit), jobs.Slots(limit, time.Minute), s.Calls()
+		rate, slots, calls := c.Rate("plans", throttle.PerHour(1)).With(limit), jobs.With(limit), s.Calls()
 		reserved := must(rate.Reserve(background, "a", 3, time.Minute))
 		require.Equal(t, want, reserved.Result)
 		require.NoError(t, reserved.Cancel(background))

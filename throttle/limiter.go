@@ -58,10 +58,6 @@ type Policy struct{ verbs }
 // Slots is a limiter of concurrent holders.
 type Slots struct{ named }
 
-// Limits makes limiters of one name, even a new one for each call: that costs no search, lock or memory. If a limit
-// makes no sense, every verb returns an ErrParams. A key has limits of one kind.
-type Limits struct{ f *family }
-
 // named has what all limiters have.
 type named struct{ l limiter }
 
@@ -73,63 +69,26 @@ type verbs struct{ named }
 // counts has the verbs of limiters whose units can be given back.
 type counts struct{ verbs }
 
-// withLimit returns a limiter with these bounds, but for its limit.
-func withLimit(f *family, b bounds, limit Limit) counts {
-	return counts{verbs{named{limiter{f, b.with(limit)}}}}
-}
+// withLimit is a limiter with the verbs of its units.
+func withLimit(l limiter) counts { return counts{verbs{named{l}}} }
 
-// Rate returns the limiter of a rate: see Client.Rate.
-func (s Limits) Rate(limit Limit) Rate { return Rate{withLimit(s.f, bounds{kind: rateKind}, limit)} }
-
-// Window returns the limiter of Units in a sliding window: see Client.Window.
-func (s Limits) Window(limit Limit, period time.Duration) Window {
-	return Window{withLimit(s.f, bounds{kind: windowKind, period: period}, limit)}
-}
-
-// ExactWindow returns the limiter of Units in an exact window: see Client.ExactWindow.
-func (s Limits) ExactWindow(limit Limit, period time.Duration) Window {
-	return Window{withLimit(s.f, bounds{kind: windowKind, period: period, exact: true}, limit)}
-}
-
-// Quota returns the limiter of Units in fixed windows: see Client.Quota.
-func (s Limits) Quota(limit Limit, period time.Duration) Quota {
-	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: period}, limit)}
-}
-
-// AlignedQuota returns the limiter of Units in the windows of a time zone: see Client.AlignedQuota.
-func (s Limits) AlignedQuota(limit Limit, period time.Duration, zone *time.Location) Quota {
-	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: period, aligned: true, zone: zone}, limit)}
-}
-
-// MonthlyQuota returns the limiter of Units in calendar months: see Client.MonthlyQuota.
-func (s Limits) MonthlyQuota(limit Limit, zone *time.Location) Quota {
-	return Quota{withLimit(s.f, bounds{kind: quotaKind, period: 31 * 24 * time.Hour, monthly: true, aligned: true, zone: zone}, limit)}
-}
-
-// Slots returns the limiter of Units holders: see Client.Slots.
-func (s Limits) Slots(limit Limit, ttl time.Duration) Slots {
-	return Slots{named{limiter{s.f, bounds{kind: slotsKind, period: ttl}.with(limit)}}}
-}
-
-// Reset deletes a key, whatever its limit: see Rate.Reset.
-func (s Limits) Reset(ctx context.Context, key string) error {
-	return s.Rate(Unlimited()).Reset(ctx, key)
-}
+// another is the limiter with another limit.
+func (l limiter) another(limit Limit) limiter { return limiter{l.family, l.bounds.with(limit)} }
 
 // With returns the limiter of the same name and options with another rate, for limits that differ by user or change at
 // run time. It is a value that costs no search, lock or memory. Both limits count under the same keys: docs/commands.md
 // says how usage carries over to a changed rate.
-func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.family, r.l.bounds, limit)} }
+func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.another(limit))} }
 
 // With returns the limiter of the same name, period and options with other Units: see Rate.With.
-func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.family, w.l.bounds, limit)} }
+func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.another(limit))} }
 
 // With returns the limiter of the same name, period and options with other Units: see Rate.With.
-func (q Quota) With(limit Limit) Quota { return Quota{withLimit(q.l.family, q.l.bounds, limit)} }
+func (q Quota) With(limit Limit) Quota { return Quota{withLimit(q.l.another(limit))} }
 
 // With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
 func (s Slots) With(limit Limit) Slots {
-	return Slots{named{limiter{s.l.family, s.l.bounds.with(limit)}}}
+	return Slots{named{s.l.another(limit)}}
 }
 
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
@@ -161,14 +120,6 @@ func (a named) Info() Info {
 		info.Next = 0
 	}
 	return info
-}
-
-// Must returns a limiter, or panics if the limiter is refused. Use it for limits that are constants.
-func Must[L interface{ Info() Info }](limiter L) L {
-	if err := limiter.Info().Err; err != nil {
-		panic(err)
-	}
-	return limiter
 }
 
 // broken returns why no verb works, or nil.

@@ -72,27 +72,27 @@ func TestIdleKeys_areDropped(t *testing.T) {
 // allocation. A limit for each call costs none more than a constant one, and no memory stays, however many plans there are.
 func TestAllow_allocations(t *testing.T) {
 	ctx, units := context.Background(), int64(1000)
-	plain := func(r Rate, _ Limits) (Result, error) { return r.Allow(ctx, "k") }
-	other := func(r Rate, _ Limits) (Result, error) {
+	plain := func(r Rate, _ Window) (Result, error) { return r.Allow(ctx, "k") }
+	other := func(r Rate, _ Window) (Result, error) {
 		units++
 		return r.With(Per(units, time.Hour)).Allow(ctx, "k")
 	}
 	for name, row := range map[string]struct {
 		o      Option
-		ask    func(Rate, Limits) (Result, error)
+		ask    func(Rate, Window) (Result, error)
 		source Source
 		most   float64
 	}{
 		"merges":                 {nil, plain, FromServer, 3},
 		"plain":                  {Coalesce(false), plain, FromServer, 3},
 		"budget":                 {Budget(1e6, time.Hour), plain, FromBudget, 0},
-		"one of a few plans":     {nil, func(r Rate, _ Limits) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, FromServer, 3},
-		"limits from data":       {nil, func(_ Rate, l Limits) (Result, error) { return l.Window(Units(1000), time.Hour).Allow(ctx, "k") }, FromServer, 3},
+		"one of a few plans":     {nil, func(r Rate, _ Window) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, FromServer, 3},
+		"limits from data":       {nil, func(_ Rate, l Window) (Result, error) { return l.With(Units(1000)).Allow(ctx, "k") }, FromServer, 3},
 		"a plan that nobody had": {nil, other, FromServer, 12},
-		"unlimited":              {nil, func(r Rate, _ Limits) (Result, error) { return r.With(Unlimited()).Allow(ctx, "k") }, FromLimit, 0},
+		"unlimited":              {nil, func(r Rate, _ Window) (Result, error) { return r.With(Unlimited()).Allow(ctx, "k") }, FromLimit, 0},
 	} {
 		client := open(t, ints{0, 10, 9, -1, 1000}, row.o)
-		rate, limits := client.Rate("t", PerSecond(10)), client.Limits("l")
+		rate, limits := client.Rate("t", PerSecond(10)), client.Window("l", 1, time.Hour)
 		rate.l.keys.Keep("k", &rate.l.bounds, client.conn.Now(), client.conn.Now(), 1e6, &local.Reply{})
 		ask := func() {
 			if r, err := row.ask(rate, limits); err != nil || r.Source != row.source {

@@ -90,11 +90,11 @@ func TestCommand_whatHooksSee(t *testing.T) {
 		"[GO.THROTTLE p-rate:bob 1 2 3600000 MS] go.throttle 7\n":             c.Rate("rate", throttle.PerHour(2)),
 		"[GO.THROTTLE p-login:bob 4 5 60000 LOCKOUT 1000 MS] go.throttle 7\n": login,
 		"[GO.WINDOW p-window:bob 2 3600000 MS] go.window 7\n":                 c.Window("window", 2, time.Hour),
-		"[GO.WINDOW p-exact:bob 2 3600000 EXACT MS] go.window 7\n":            c.ExactWindow("exact", 2, time.Hour),
+		"[GO.WINDOW p-exact:bob 2 3600000 EXACT MS] go.window 7\n":            c.Window("exact", 2, time.Hour, throttle.Exact()),
 		"[GO.QUOTA p-quota:bob 2 3600000 MS] go.quota 7\n":                    quota,
-		"[GO.QUOTA p-aligned:bob 2 3600000 ALIGN 0 MS] go.quota 7\n":          c.AlignedQuota("aligned", 2, time.Hour, nil),
-		"[GO.QUOTA p-month:bob 2 1mo ALIGN -01:30 MS] go.quota 7\n":           c.MonthlyQuota("month", 2, time.FixedZone("", -5400)),
-		"[GO.QUOTA p-utc:bob 2 1mo ALIGN 0 MS] go.quota 7\n":                  c.MonthlyQuota("utc", 2, nil),
+		"[GO.QUOTA p-aligned:bob 2 3600000 ALIGN 0 MS] go.quota 7\n":          c.Quota("aligned", 2, time.Hour, throttle.In(nil)),
+		"[GO.QUOTA p-month:bob 2 1mo ALIGN -01:30 MS] go.quota 7\n":           c.Quota("month", 2, throttle.Month, throttle.In(time.FixedZone("", -5400))),
+		"[GO.QUOTA p-utc:bob 2 1mo ALIGN 0 MS] go.quota 7\n":                  c.Quota("utc", 2, throttle.Month),
 		"[GO.POLICY p-api:bob 1 MS] go.policy 7\n":                            c.Policy("api"),
 	} {
 		require.True(t, must(limiter.Allow(context.WithValue(background, key{}, 7), "bob")).Allowed)
@@ -106,7 +106,7 @@ func TestCommand_whatHooksSee(t *testing.T) {
 	require.Equal(t, "[GO.QUOTA p-quota:bob 2 3600000 -3 UPTO MS] go.quota <nil>\n", seen)
 	must(quota.Peek(background, "bob"))
 	require.Equal(t, "[GO.QUOTA_RO p-quota:bob 2 3600000 0 MS] go.quota_ro <nil>\n", seen)
-	must(c.All(background, c.Slots("slots", 2, time.Hour).Part("a", "me"), c.AlignedQuota("aligned", 2, time.Hour, nil).Part("b", 0)))
+	must(c.All(background, c.Slots("slots", 2, time.Hour).Part("a", "me"), c.Quota("aligned", 2, time.Hour, throttle.In(nil)).Part("b", 0)))
 	require.Equal(t, "[GO.ALL p-slots:a LEASE 2 3600000 me KEY p-aligned:b QUOTA 2 3600000 0 ALIGN 0 MS] go.all <nil>\n", seen)
 }
 

@@ -79,7 +79,7 @@ func TestServer_checkOfTheScript(t *testing.T) {
 		{rights + " +eval", "", throttle.ErrUnavailable, "'evalsha'"},
 		{rights + " +evalsha", "", throttle.ErrUnavailable, "'eval'"},
 		{rights + " +eval +evalsha -time", "", throttle.ErrUnavailable, "NOPERM"},
-		{rights + " +@all", "EVAL", throttle.ErrNoScript, "does not run gothrottle as a script"},
+		{rights + " +@all", "EVAL", throttle.ErrNoModule, "does not run gothrottle as a script"},
 	} {
 		var args []string
 		if row.arg != "" {
@@ -94,8 +94,8 @@ func TestServer_checkOfTheScript(t *testing.T) {
 		} else {
 			require.ErrorContains(t, err, row.text)
 		}
-		if row.want == throttle.ErrNoScript { // nor do calls: the text can't be sent
-			require.ErrorIs(t, only(rate.Allow(background, "")), throttle.ErrNoScript)
+		if row.want == throttle.ErrNoModule { // nor do calls: the text can't be sent
+			require.ErrorIs(t, only(rate.Allow(background, "")), throttle.ErrNoModule)
 			require.Contains(t, log.String(), "this one runs no scripts")
 		}
 	}

@@ -80,10 +80,10 @@ func everyVerb(t *testing.T, rdb *redis.Client, byScript bool) {
 	reservation := must(c.Rate("a", limit).Reserve(background, "", 1, time.Minute))
 	require.GreaterOrEqual(t, reservation.Wait, 19*time.Second)
 	require.NoError(t, reservation.Cancel(background))
-	r := must(c.ExactWindow("w", 5, time.Hour).Allow(background, ""))
+	r := must(c.Window("w", 5, time.Hour, throttle.Exact()).Allow(background, ""))
 	require.EqualValues(t, 4, r.Remaining)
 	all := must(c.All(background,
-		c.AlignedQuota("q", 5, time.Hour, time.FixedZone("", 60)).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
+		c.Quota("q", 5, time.Hour, throttle.In(time.FixedZone("", 60))).Part("", 2), c.Slots("jobs", 2, time.Minute).Part("", "me")))
 	require.True(t, all.Allowed)
 	require.EqualValues(t, []int64{3, 1}, []int64{all.Each[0].Remaining, all.Each[1].Remaining})
 	lease := must(c.Slots("jobs", 2, time.Minute).Lease(background, ""))

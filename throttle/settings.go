@@ -19,7 +19,46 @@ type options struct {
 	now       func() time.Time
 	script    bool
 	ofClient  string // the name of an option that only New takes
+	shape     shape
 }
+
+// shape is what options say of the windows of a limiter.
+type shape struct {
+	exact, aligned bool
+	zone           *time.Location
+}
+
+// of returns bounds of this shape.
+func (s *shape) of(b bounds, err error) (bounds, error) {
+	switch {
+	case err != nil:
+		return b, err
+	case s.exact && b.kind != windowKind:
+		return b, params("Exact is an option of a Window")
+	case s.aligned && b.kind != quotaKind:
+		return b, params("In is an option of a Quota")
+	}
+	b.exact, b.aligned, b.zone = s.exact, s.aligned, s.zone
+	if b.kind == quotaKind && b.period == Month {
+		b.period, b.monthly, b.aligned = 31*24*time.Hour, true, true
+	}
+	return b, nil
+}
+
+// Exact makes a Window keep an entry for each microsecond with calls, whatever its limit.
+func Exact() Option { return func(o *options) { o.shape.exact = true } }
+
+// In makes the windows of a Quota end at multiples of the period since the Unix epoch, by the clocks of a time zone: UTC
+// if it is nil. A 24-hour window is thus a day in that zone. Each call sends the zone's current UTC offset, but a running
+// window keeps its end. So around a clock change, a window may end up to an hour early or late, and a short one follows:
+// up to twice the limit is admitted on that day.
+func In(zone *time.Location) Option {
+	return func(o *options) { o.shape.aligned, o.shape.zone = true, zone }
+}
+
+// Month is the period of a Quota whose windows are calendar months: UTC's, or as In says. The month in which clocks change
+// may end an hour early or late.
+const Month time.Duration = -1
 
 // settings are the options of a limiter. They are comparable: limiters of one name that have the same share what is known.
 type settings struct {

@@ -182,10 +182,10 @@ func TestObserve(t *testing.T) {
 // A pause that is too long, or of a limit that makes no sense, is an error.
 func TestPause(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) { // else time passes between two calls
-		r, plans := rand.New(rand.NewPCG(1, 2)), c.Limits("out")
+		r, plans := rand.New(rand.NewPCG(1, 2)), c.Rate("out", throttle.Unlimited())
 		for i := range 500 {
 			key, count, period := fmt.Sprint(i), 1+r.Int64N(1000), time.Duration(1+r.Int64N(100_000))*time.Millisecond
-			rate := plans.Rate(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
+			rate := plans.With(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
 			must(rate.AllowAtMost(background, key, 1+r.Int64N(50)))
 			s.Advance(time.Duration(r.Int64N(int64(time.Second))))
 			pause := time.Duration(1 + r.Int64N(int64(time.Minute)))
@@ -196,10 +196,10 @@ func TestPause(t *testing.T) {
 			require.Less(t, wait, pause+period/time.Duration(count)+2*time.Millisecond)
 		}
 		for _, l := range []throttle.Limit{throttle.Per(1e12, time.Millisecond), throttle.PerHour(0), throttle.PerHour(1)} {
-			_, err := plans.Rate(l).Pause(background, "a", 1<<63-1)
+			_, err := plans.With(l).Pause(background, "a", 1<<63-1)
 			require.Equal(t, l == throttle.PerHour(0), err != nil, err)
 		}
-		require.ErrorIs(t, only(plans.Rate(throttle.PerHour(1)).Raise(background, "a", -1)), throttle.ErrParams)
+		require.ErrorIs(t, only(plans.With(throttle.PerHour(1)).Raise(background, "a", -1)), throttle.ErrParams)
 		s.Fail(io.EOF)
 		require.ErrorIs(t, only(c.Rate("open", throttle.PerHour(1), throttle.FailOpen()).Raise(background, "a", 1)), throttle.ErrUnavailable)
 	})

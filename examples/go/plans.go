@@ -71,7 +71,7 @@ func (p *Plans) Limit(tenant string) throttle.Limit {
 // Middleware limits all tenants by their plans. The name of the tenant must have been checked by your login.
 func (p *Plans) Middleware(client *throttle.Client, tenant func(*http.Request) string) (func(http.Handler) http.Handler, error) {
 	return throttlehttp.New(client, throttlehttp.Options{}, throttlehttp.Rule{
-		Limiter: client.Limits("plan").Rate(p.others),
+		Limiter: client.Rate("plan", p.others),
 		Key:     tenant,
 		Limit:   func(r *http.Request) throttle.Limit { return p.Limit(tenant(r)) },
 	})

@@ -63,7 +63,7 @@ type Result struct {
 }
 
 // Limiter asks a server with gothrottle.
-type Limiter struct{ limits throttle.Limits }
+type Limiter struct{ limits throttle.Rate }
 
 // NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Any other
 // redis.Cmdable is asked by pipelines of one call.
@@ -78,7 +78,7 @@ func newLimiter(cmdable redis.Cmdable, script throttle.Option) *Limiter {
 		rdb = byPipeline{cmdable}
 	}
 	client, _ := throttle.New(rdb, throttle.Timeout(timeout), script) // these options are good
-	return &Limiter{client.Limits(name)}
+	return &Limiter{client.Rate(name, throttle.Unlimited())}
 }
 
 // byPipeline sends each call in a pipeline of its own.
@@ -122,7 +122,7 @@ func (l Limiter) ask(ctx context.Context, key string, limit Limit, n, least int,
 		}
 		return result, nil
 	}
-	rate := l.limits.Rate(limit.exact())
+	rate := l.limits.With(limit.exact())
 	var r throttle.Result
 	var err error
 	if n == 0 {

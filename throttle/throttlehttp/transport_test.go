@@ -319,7 +319,7 @@ func TestTransport_cancelled(t *testing.T) {
 func TestTransport_budgets(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		tokens, size := c.Rate("tokens", throttle.PerMinute(1000)), 40_000
-		transport := &throttlehttp.Transport{Limiter: c.Limits("requests").Rate(throttle.Unlimited()),
+		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.Unlimited()),
 			Limit: throttlehttp.HostLimits(map[string]throttle.Limit{"Slow.test": throttle.PerMinute(1), "closed.test:81": throttle.Suspended()}, throttle.Unlimited()),
 			Key:   fixed,
 			Base: tripper(func(*http.Request) (*http.Response, error) {

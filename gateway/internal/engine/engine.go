@@ -176,7 +176,7 @@ func Refuses(err error) bool {
 	var invalid x509.CertificateInvalidError
 	var far *net.OpError
 	switch {
-	case errors.Is(err, throttle.ErrNoModule), errors.Is(err, throttle.ErrNoScript),
+	case errors.Is(err, throttle.ErrNoModule),
 		errors.As(err, &untrusted), errors.As(err, &name), errors.As(err, &invalid),
 		errors.As(err, &far) && far.Op == "remote error": // of TLS: the server wants another certificate
 		return true

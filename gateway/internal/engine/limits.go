@@ -50,18 +50,18 @@ type counter interface {
 
 // newLimiter returns the limiter of a limit.
 func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
-	named, units := c.Limits(m.Counter()), throttle.Units(max(m.Units, 1))
+	name, units := m.Counter(), max(m.Units, 1)
 	switch {
 	case m.Algorithm == rules.Concurrency:
-		return named.Slots(units, m.Period)
+		return c.Slots(name, units, m.Period)
 	case m.Algorithm == rules.SlidingWindow:
-		return named.Window(units, m.Period)
+		return c.Window(name, units, m.Period)
 	case m.Algorithm == rules.FixedWindow && m.TimeZone == nil:
-		return named.AlignedQuota(units, m.Period, nil)
+		return c.Quota(name, units, m.Period, throttle.In(nil))
 	case m.Algorithm == rules.FixedWindow && m.Period == rules.Periods["MONTH"]:
-		return named.MonthlyQuota(units, m.TimeZone.Location)
+		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location))
 	case m.Algorithm == rules.FixedWindow:
-		return named.AlignedQuota(units, m.Period, m.TimeZone.Location)
+		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location))
 	}
 	rate := throttle.Per(max(m.Units, 1), m.Period)
 	if m.Burst != nil {
@@ -70,7 +70,7 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 	if m.Lockout != nil {
 		rate = rate.Lockout(*m.Lockout)
 	}
-	return named.Rate(rate)
+	return c.Rate(name, rate)
 }
 
 func (e *Engine) bind(m *rules.Limit) *bound {

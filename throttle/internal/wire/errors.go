@@ -17,8 +17,8 @@ import (
 // The errors of package wire, which explains them.
 var (
 	ErrUnavailable = errors.New("throttle: the server is unavailable")
-	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle (load it, or use the option Script)")
-	ErrNoScript    = errors.New("throttle: the server does not run gothrottle as a script")
+	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle")
+	errNoScript    = fmt.Errorf("%w: it does not run gothrottle as a script", ErrNoModule)
 	ErrParams      = errors.New("throttle: bad parameters")
 	ErrClosed      = errors.New("throttle: the client is closed")
 	ErrReply       = errors.New("throttle: a reply that this client does not know")
@@ -46,7 +46,7 @@ func meaning(text string) error {
 	case hasPrefix(text, outages) || hasPrefix("ERR "+own, outages):
 		return ErrUnavailable
 	case found && noScript.MatchString(own):
-		return ErrNoScript
+		return errNoScript
 	case found && strings.HasPrefix(own, "unknown command"):
 		return ErrNoModule
 	case found || strings.HasPrefix(text, "WRONGTYPE") || strings.HasPrefix(text, "CROSSSLOT"):
@@ -68,7 +68,7 @@ func Classify(err error) error {
 	}
 	var reply redis.Error // after the return for nil, because reply is allocated
 	switch {
-	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript):
+	case errors.Is(err, ErrUnavailable) || errors.Is(err, ErrReply) || errors.Is(err, ErrClosed) || errors.Is(err, ErrNoModule):
 		return err
 	case errors.As(err, &reply):
 		return fmt.Errorf("%w: %w", meaning(reply.Error()), err)
@@ -100,7 +100,7 @@ const adviceEvery = time.Minute
 // limiters.
 func (c *Conn) complain(cmd command, err error) {
 	var reply redis.Error
-	all := errors.Is(err, ErrNoModule) || errors.Is(err, ErrNoScript)
+	all := errors.Is(err, ErrNoModule)
 	if !errors.As(err, &reply) || !all && !errors.Is(err, ErrParams) && !strings.HasPrefix(reply.Error(), "NOPERM") {
 		return
 	}
