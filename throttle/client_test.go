@@ -240,7 +240,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 			"ERR unknown command 'GO.THROTTLE'": throttle.ErrNoModule, "LOADING Redis is loading": throttle.ErrUnavailable,
 			"OOM command not allowed": throttle.ErrUnavailable, "READONLY You can't write": throttle.ErrUnavailable,
 			"CROSSSLOT Keys in request": throttle.ErrParams, "NOAUTH Authentication required.": throttle.ErrUnavailable,
-			"WRONGPASS invalid": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "upstream failure": throttle.ErrUnavailable,
+			"WRONGPASS invalid": throttle.ErrUnavailable, "ERR max number of clients reached": throttle.ErrUnavailable, "NOPERM no": throttle.ErrUnavailable, "upstream failure": throttle.ErrUnavailable,
 			"ERR clause 3: count is not an integer": throttle.ErrParams, "WRONGTYPE Operation against": throttle.ErrParams,
 			"ERR no policy for the key": throttle.ErrParams,
 		} {
@@ -272,7 +272,7 @@ func TestErrors_ofTheServer(t *testing.T) {
 
 // advice is a part of what the log says about errors that begin like this.
 var advice = map[string]string{"ERR un": "load gothrottle", "CROSSS": "one hash tag", "ERR cl": "correct the limit", "WRONGT": "another KeyPrefix",
-	"NOPERM": "permit the command", "LOADIN": "ERROR", "OOM co": "ERROR", "READON": "ERROR", "NOAUTH": "ERROR", "WRONGP": "ERROR", "upstre": "ERROR",
+	"NOPERM": "permit the command", "LOADIN": "ERROR", "OOM co": "ERROR", "READON": "ERROR", "NOAUTH": "ERROR", "WRONGP": "ERROR", "ERR ma": "ERROR", "upstre": "ERROR",
 	"ERR no": "add the policy"}
 
 type serverError string
