@@ -149,7 +149,7 @@ func serverName(b testing.TB, program string) string {
 
 // each runs f for each row, and each row on all servers, one after the other: so a disturbance of the machine meets them alike.
 // f returns figures by their units.
-func each[T fmt.Stringer](b *testing.B, rows []T, f func(b *testing.B, program string, row T) map[string]float64) {
+func each(b *testing.B, rows []row, f func(b *testing.B, program string, row row) map[string]float64) {
 	for _, row := range rows {
 		for program := range strings.FieldsSeq(os.Getenv("SERVERS")) {
 			b.Run(row.String()+"/server="+serverName(b, program), func(b *testing.B) {

@@ -140,9 +140,6 @@ func costs(f *figures) map[string]string {
 			}
 		}
 	}
-	if rows := f.rows("Worst"); rows != nil {
-		blocks["worst"] = table(f, "", f.servers, rows, column{"$", "Worst", "cpu-ns/op", "%.1f", 1000, false, false})
-	}
 	return blocks
 }
 

@@ -19,7 +19,7 @@ type samples struct {
 }
 
 // kept are the figures, by kind and unit, that a summary keeps. The pages and the bounds on instructions need no others.
-var kept = regexp.MustCompile(`^(CPU (cpu-ns/op|p50-ns)|(Worst|Ratio|Memory|File|Cachegrind) .*|Client\S* (ops/s|(server|client)-ns/op))$`)
+var kept = regexp.MustCompile(`^(CPU (cpu-ns/op|p50-ns)|(Ratio|Memory|File|Cachegrind) .*|Client\S* (ops/s|(server|client)-ns/op))$`)
 
 // summarise reads what go test -bench has printed, and returns the medians and spreads that are kept. The name of a row is
 // like BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.

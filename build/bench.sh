@@ -68,7 +68,7 @@ for name in $what; do
     break
     ;;
   costs)
-    measure costs "$rounds" 'CPU|OneCPU|Worst'
+    measure costs "$rounds" 'CPU|OneCPU'
     measure costs 1 'Memory|File' # these hardly vary
     ;;
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
