@@ -1,7 +1,7 @@
 #!/bin/bash
 # Random calls, clocks and faults on real servers and their replicas, held to package commands/memory. SERVER names one or more
-# servers, which share CHAOS_SECONDS. A fifth of the time goes to clusters whose slots move. Schedules that failed once, in
-# tests/chaos/testdata, come first. SEED is the seed of the first run: 1 if not set, and 0 for a random one.
+# servers, which share CHAOS_SECONDS. A fifth of the time goes to clusters whose slots move. SEED is the seed of the first run: 1 if
+# not set, and 0 for a random one.
 . "$(dirname "$0")/lib.sh"
 build/module.sh
 servers=${SERVER:-$(local_server)}
@@ -12,9 +12,6 @@ go build -o build/out/chaos-program ./tests/chaos
 fifth=$((${CHAOS_SECONDS:-60} / ${#each[@]} / 5))
 for server in "${each[@]}"; do
   "$server" --version
-  for file in tests/chaos/testdata/*.json; do
-    [ ! -e "$file" ] || build/out/chaos-program -server "$server" -replay "$file"
-  done
   build/out/chaos-program -server "$server" -seed "${SEED:-1}" -time $((fifth * 4))s
   build/out/chaos-program -server "$server" -seed "${SEED:-1}" -cluster -time ${fifth}s -steps 60
 done

@@ -1,8 +1,7 @@
 #!/bin/bash
 # Runs what takes seeds, with new ones, for about MINUTES (10) on each server of SERVER: paths or names of build/servers.txt.
-# ONLY names some of the parts. Each part's log, with the numbers of its calls and faults, is in build/out/soak. A schedule
-# that fails is in build/out/chaos. Move it to tests/chaos/testdata: make test-chaos runs what is there. A part that fails
-# doesn't stop the others.
+# ONLY names some of the parts. Each part's log, with the numbers of its calls and faults, is in build/out/soak. A part that
+# fails doesn't stop the others.
 . "$(dirname "$0")/lib.sh"
 renice -n 19 $$ >/dev/null # whatever else runs comes first, also in other sessions
 [ ! -w /proc/self/autogroup ] || echo 19 >/proc/self/autogroup

@@ -2,8 +2,8 @@
 // moves slots of a cluster while calls go on. It makes every call in memory as well (package commands/memory), and compares
 // the replies, and after faults what all keys of all servers hold. Package world is for what both decide wrongly.
 //
-// A difference ends the program. The program then makes the schedule shorter, writes it to a file, and prints the command that
-// runs it again.
+// A difference ends the program. The program then makes the schedule shorter, and prints it and the command that runs the seed
+// again.
 package main
 
 import (
@@ -15,7 +15,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -26,7 +25,6 @@ var (
 	seedFlag    = flag.Uint64("seed", 0, "the seed of the first run; 0: a random one")
 	timeFlag    = flag.Duration("time", 150*time.Second, "when to end")
 	stepsFlag   = flag.Int("steps", 250, "the steps of one run")
-	replayFlag  = flag.String("replay", "", "a file with a schedule, to run it instead")
 	clusterFlag = flag.Bool("cluster", false, "run a cluster whose slots move instead")
 	onlyFlag    = flag.String("only", "", "a fault: the steps are this one and no other")
 )
@@ -55,14 +53,7 @@ func work() error {
 	if len(named(*onlyFlag)) == 0 {
 		return errors.New("-only names no fault of tests/chaos/faults.go")
 	}
-	if *replayFlag == "" {
-		return search()
-	}
-	s, err := readSchedule(*replayFlag)
-	if err != nil {
-		return err
-	}
-	return perform(context.Background(), &s, map[string]int{})
+	return search()
 }
 
 // search runs one seed after the other until the time is over. It returns what ended it before.
@@ -90,7 +81,7 @@ func search() error {
 		}
 		if err != nil {
 			fmt.Printf("chaos: seed %d: %v\n", seed, err)
-			return report(s, err)
+			return report(s, seed, err)
 		}
 	}
 	fmt.Printf("chaos: no difference; the next seed is %d\n", seed)
@@ -100,11 +91,13 @@ func search() error {
 // shrinking is how long to make a failing schedule shorter.
 const shrinking = 90 * time.Second
 
-// report makes a failing schedule shorter and writes it. It returns what the shorter one shows. The steps of a cluster are
-// chosen one by one, so they cannot be left out.
-func report(s schedule, last error) error {
-	options := fmt.Sprintf("-cluster -steps %d -seed %d", *stepsFlag, s.Seed)
-	if !*clusterFlag {
+// report makes a failing schedule shorter and prints it. It returns what the shorter one shows. The steps of a cluster are chosen
+// one by one, so they cannot be left out.
+func report(s schedule, seed uint64, last error) error {
+	options := fmt.Sprintf("-seed %d -steps %d -only '%s'", seed, *stepsFlag, *onlyFlag)
+	if *clusterFlag {
+		options = "-cluster " + options
+	} else {
 		ctx, cancel := context.WithTimeout(context.Background(), shrinking)
 		defer cancel()
 		s = shrink(s, func(s *schedule) bool {
@@ -115,9 +108,10 @@ func report(s schedule, last error) error {
 			last = found
 			return true
 		})
-		file := filepath.Join("build/out/chaos", fmt.Sprintf("seed-%d.json", s.Seed))
-		options = "-replay " + file
-		last = errors.Join(last, os.MkdirAll(filepath.Dir(file), 0o755), s.write(file))
+		fmt.Printf("chaos: with %q, of its steps these make a difference:\n", s.Options)
+		for _, st := range s.Steps {
+			fmt.Printf("  %#v\n", st)
+		}
 	}
 	fmt.Printf("chaos: to run it again: go run ./tests/chaos -server '%s' %s\n", *serverFlag, options)
 	return last

@@ -1,10 +1,7 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 
 	"gothrottle/tests/world"
@@ -14,34 +11,18 @@ type words = world.Words
 
 // step is one part of a schedule. It needs nothing of the steps before it, so steps can be left out.
 type step struct {
-	Do    string  `json:"do"`              // calls, foreign, clock, or the name of a fault
-	Via   string  `json:"via,omitempty"`   // how calls are sent: plain, multi, eval, replica, parallel
-	N     int64   `json:"n,omitempty"`     // of a clock: µs that the wall clock is moved; of a fault: µs after which it begins
-	Mono  int64   `json:"mono,omitempty"`  // of a clock: µs that pass
-	Text  string  `json:"text,omitempty"`  // an argument of a fault
-	Calls []words `json:"calls,omitempty"` // of calls, of a foreign command, and of faults in the midst of calls
+	Do    string  // calls, foreign, clock, or the name of a fault
+	Via   string  // how calls are sent: plain, multi, eval, replica, parallel
+	N     int64   // of a clock: µs that the wall clock is moved; of a fault: µs after which it begins
+	Mono  int64   // of a clock: µs that pass
+	Text  string  // an argument of a fault
+	Calls []words // of calls, of a foreign command, and of faults in the midst of calls
 }
 
 // schedule is what a run does.
 type schedule struct {
-	Seed    uint64   `json:"seed"`
-	Options []string `json:"options"` // more arguments of the servers
-	Steps   []step   `json:"steps"`
-}
-
-// readSchedule reads what write wrote.
-func readSchedule(file string) (s schedule, err error) {
-	text, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, err
-}
-
-// write writes a schedule, with a line for each call.
-func (s *schedule) write(file string) error {
-	text, err := json.MarshalIndent(s, "", " ")
-	return errors.Join(err, os.WriteFile(file, append(text, '\n'), 0o644))
+	Options []string // more arguments of the servers
+	Steps   []step
 }
 
 // shrink returns a shorter schedule that fails as well: with fewer steps, and then with fewer calls. fails runs a schedule.
@@ -80,7 +61,7 @@ const (
 // generate makes a schedule of n steps, which all are this fault if only is not "".
 func generate(seed uint64, n int, only string) schedule {
 	g := &generator{Generator: world.NewGenerator(seed, 1), wall: begin, only: only}
-	s := schedule{Seed: seed, Options: g.options()}
+	s := schedule{Options: g.options()}
 	s.Steps = append(s.Steps, step{Do: "policies", Text: g.Policies()})
 	for len(s.Steps) < n {
 		s.Steps = append(s.Steps, g.step())
