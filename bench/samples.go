@@ -21,6 +21,13 @@ type samples struct {
 // kept are the figures, by kind and unit, that a summary keeps. The pages and the bounds on instructions need no others.
 var kept = regexp.MustCompile(`^(CPU (cpu-ns/op|p50-ns)|(Ratio|Memory|File|Cachegrind) .*|Client\S* (ops/s|(server|client)-ns/op))$`)
 
+// missing are the rows of which it keeps cache misses, too: those that have bounds, and what they are compared with.
+var missing = regexp.MustCompile(`^(GO\.|script: |any module: )`)
+
+func (l line) kept() bool {
+	return kept.MatchString(l.kind+" "+l.unit) && (!strings.Contains(l.unit, "-misses") || missing.MatchString(l.row))
+}
+
 // summarise reads what go test -bench has printed, and returns the medians and spreads that are kept. The name of a row is
 // like BenchmarkCPU/row=INCR_hot_key/server=Redis_8.6.3. A kind is CPU, or Client/keys=1 of BenchmarkClient/keys=1/row=x.
 func summarise(file string) (*figures, error) {
@@ -32,7 +39,7 @@ func summarise(file string) (*figures, error) {
 		}
 	}
 	s.addRatios(costRatios)
-	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return !kept.MatchString(l.kind + " " + l.unit) })
+	s.lines = slices.DeleteFunc(s.lines, func(l line) bool { return !l.kept() })
 	for f, values := range s.values {
 		s.spreads[f] = sum(values)
 	}
