@@ -11,8 +11,8 @@ row() { printf '%-10s %-8s %-12s %8s\n' "$@"; }
 # test_server NAME SUITE MORE PACKAGE EXPECTED KIND  is called for each row of build/servers.txt, by this script itself, and
 # prints a row of the table.
 test_server() {
-  local name=$1 expected=$5 kind=$6 began=$SECONDS result=FAILED folder version only server calls=10000
-  [ "$name" != "$LONG" ] || calls=100000
+  local name=$1 expected=$5 kind=$6 began=$SECONDS result=FAILED folder version only server calls=30000
+  [ "$name" != "$LONG" ] || calls=300000
   export GOTHROTTLE_SCRIPT_CALLS=${GOTHROTTLE_SCRIPT_CALLS:-$calls}
   [ "$kind" = required ] || result='NOT TESTED'
   server=$(build/fetch-server.sh "$name" 2>"$out/$name.log") || { row "$name" - "$result" - && return; }
@@ -37,8 +37,7 @@ WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
 export WORK NETWORK=1 GOTHROTTLE_MODULE=${GOTHROTTLE_MODULE:-$PWD/build/out/gothrottle.so}
-# At night one server, another one each day, gets 100,000 calls per command by the module and the script in turn, and the others
-# a tenth.
+# At night one server, another one each day, gets 900,000 calls by the module and the script in turn, and the others a tenth.
 LONG=
 [ -z "${NIGHTLY:-}" ] || LONG=$(wanted_rows | sed -n "$((10#$(date +%j) % $(wanted_rows | wc -l) + 1))p" | cut -d ' ' -f 1)
 export LONG

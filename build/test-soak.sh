@@ -33,7 +33,7 @@ for server in "${servers[@]}"; do
   chaos slots 8 -cluster -steps 60
   soak models "models-$name" env GOTHROTTLE_SEED=$((RANDOM * 10000000)) GOTHROTTLE_CALLS=$((minutes * 200000)) GOGC=1000 \
     go test -count=1 -timeout 0 -v -run Server_all ./tests/world
-  soak script "script-$name" env GOTHROTTLE_SCRIPT_SEED=$((RANDOM * 10000000)) GOTHROTTLE_SCRIPT_CALLS=$((minutes * 12000)) \
+  soak script "script-$name" env GOTHROTTLE_SCRIPT_SEED=$((RANDOM * 10000000)) GOTHROTTLE_SCRIPT_CALLS=$((minutes * 40000)) \
     go test -count=1 -timeout 0 -v -run TestScript_random ./tests
   [[ $parts != *' gateway '* ]] || soak gateway "gateway-$name" env GOTHROTTLE_RATELIMIT="$(upstream_gateway)" \
     GOTHROTTLE_SEED=$((RANDOM * 1000000)) GOTHROTTLE_CALLS=$((minutes * 10000)) \

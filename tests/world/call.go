@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
@@ -294,13 +295,13 @@ func (r *reader) option(c *Clause) bool {
 	return true
 }
 
-var utcOffset = regexp.MustCompile(`^[+-](0[0-9]|1[0-9]):00$`)
+var utcOffset = regexp.MustCompile(`^[+-][01][0-9]:[0-5][0-9]$`)
 
 // offset reads the word after ALIGN: by how much later than in UTC windows begin, or a UTC offset.
 func (r *reader) offset() funnel.Nanos {
 	if len(r.words) > 0 && utcOffset.MatchString(r.words[0]) {
-		hours, _ := strconv.Atoi(r.next()[:3])
-		return funnel.Nanos(-hours) * 3600 * funnel.Second
+		zone, _ := time.ParseDuration(strings.Replace(r.next(), ":", "h", 1) + "m")
+		return -funnel.Nanos(zone)
 	}
 	return r.span(-funnel.MaxPeriod)
 }

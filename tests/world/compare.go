@@ -153,7 +153,7 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 		cancel()
 		t.Fatalf("seed %d: %s\nafter %v", seed, what, all)
 	}
-	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"]) < n/200 || c.tally["unknown"] > n/100 || c.tally["wide"] < n/10 {
+	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"]) < n/200 || c.tally["unknown"] > n/100 || c.tally["wide"] < n/12 {
 		t.Errorf("the calls test little: %v", c.tally)
 	}
 	t.Log(c.tally)

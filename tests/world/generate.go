@@ -83,10 +83,18 @@ func (g *Generator) parameters(letter byte, key string, cell int, unit int64) (l
 	k, i := usual[letter], (int(key[len(key)-1])+cell)%5
 	limit, millis = k.limits[i], k.millis[i]
 	limit = Pick(g.Rand, limit, limit, limit, limit*2, limit/2+1, 1+g.Int64N(1000))
-	if g.IntN(20) == 0 {
+	count = k.counts[i]
+	switch g.IntN(20) {
+	case 0:
 		millis = Pick(g.Rand, unit, 5*unit, 300*unit)
+	case 1, 2: // numbers of any size
+		limit = Pick(g.Rand, 120, 121, 100_000, 1+g.Int64N(300), funnel.MaxLimit)
+		count = Pick(g.Rand, 997, 36_000, 1_000_000_007, funnel.MaxLimit, 1+g.Int64N(1000))
+		if letter != 'w' { // a window's callers must agree
+			millis = Pick(g.Rand, 250, 86_400_000, 200*86_400_000, 1000*(1+g.Int64N(5000)))
+		}
 	}
-	return limit, k.counts[i], millis
+	return limit, count, millis
 }
 
 // numbers makes the words that a limiter must have, after its key. Their unit is so many ms.
@@ -111,6 +119,8 @@ func (g *Generator) option(letter byte, unit int64) Words {
 		return Words{"LOCKOUT", g.span(1000*(1+g.Int64N(100)), unit)}
 	case letter == 'w' && g.IntN(6) == 0:
 		return Words{"EXACT"}
+	case letter == 'q' && !g.Tight && g.IntN(8) == 0:
+		return Words{"ALIGN", Pick(g.Rand, "+05:45", "-03:30", "1h", "16d", "-27d", "28d")}
 	case letter == 'q' && g.IntN(4) == 0:
 		return Words{"ALIGN", text(g.IntN(200) - 100)}
 	}
@@ -225,6 +235,9 @@ func (g *Generator) limiter(letter byte) Words {
 		option = append(option, "RAISE")
 	case n < 6 && letter == 't':
 		option = Words{"RESERVE", text(g.IntN(60))}
+		if !g.Tight && n == 5 {
+			option[1] = "900d"
+		}
 	}
 	return slices.Concat(Words{"GO." + usual[letter].name, key}, g.numbers(letter, key, 0, unit), option, ms)
 }
