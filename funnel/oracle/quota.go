@@ -13,9 +13,6 @@ type Quota struct {
 	end  funnel.Micros // since the Unix epoch
 }
 
-// NewQuota returns a window that ends at the instant end, with used units in use.
-func NewQuota(used int64, end funnel.Micros) *Quota { return &Quota{used, end} }
-
 // State returns the units in use and when the window ends. Both are 0 if a call left nothing in
 // use. A window that has ended stays until a call starts another one.
 func (o *Quota) State() (used int64, end funnel.Micros) { return o.used, o.end }
