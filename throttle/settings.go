@@ -151,8 +151,8 @@ func AwaitServer() Option { return func(o *options) { o.awaits = true } }
 // most an eighth of what remains, and less if the limit takes longer than hold to drain. If several limits share a key,
 // only one at a time holds units of it.
 //
-// With C clients, a Rate admits at most burst + rate x t + excess units in any length of time t. The excess is at most
-// C x units and at most rate x hold. Close gives units back, and other clients may take them while still spending units
+// With C clients, a Rate admits at most burst + rate x t + excess units in any length of time t. C counts every client
+// that was open within the last hold, so a restart counts twice. The excess is at most C x units and at most rate x hold. Close gives units back, and other clients may take them while still spending units
 // they took before. So if clients close, the second bound is rate x hold + (C - 1) x units. A test explores all orders
 // of events in small worlds and finds no larger excess. For a Window or a Quota, the excess around a window's end is at
 // most C x units.

@@ -105,9 +105,10 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 }
 
 // Pause stops admission for at least this long, up to 100 years, because another service has asked for it. It is a
-// Raise to limit - 1 + pause x count / period units, or 10^12 if those are more: such a pause is shorter. So pauses don't add up, however many processes ask: the one that
-// ends last counts. Calls for one unit then resume within the time in which a unit drains, without a burst. If Pause
-// returns an error, there may still be a pause.
+// Raise to limit - 1 + pause x count / period units, or 10^12 if those are more: such a pause is shorter. So pauses
+// don't add up, however many processes ask: the one that ends last counts. It holds for callers with the same limit.
+// Calls for one unit then resume within the time in which a unit drains, without a burst. If Pause returns an error,
+// there may still be a pause.
 func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
 	n, l := int64(1), r.l
 	if l.answer == asks && l.broken() == nil {
