@@ -17,9 +17,9 @@ type Part struct {
 	share  int    // the weight; 0 if the part has no share
 }
 
-// Share makes the part a tenant of the part just before it in a call of All: it may use weight times what that part has
-// left. The weight is 1 to 1000. The part must come from a Window, a Quota or Slots; tenants of Slots must be Slots.
-// Keys and weights, like other parameters, must be the program's choice, never the tenant's.
+// Share makes the part a tenant of the part before it in a call of All: it may use weight times what that part has
+// left. The weight is 1 to 1000, and like the key the program's choice, never the tenant's. The part is of a Window, a
+// Quota or Slots; tenants of Slots are Slots.
 func (p Part) Share(weight int) Part {
 	if p.share = weight; weight == 0 {
 		p.share = -1 // which All refuses

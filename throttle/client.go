@@ -56,10 +56,9 @@ type Client struct {
 	first   error                // why the first limiter was refused
 }
 
-// New returns a Client that asks rdb: see Open for one that makes it. Limiter options given here are defaults for its
-// limiters. New does not connect; Check does. If rdb ignores contexts, because its ContextTimeoutEnabled is false or a
-// timeout is -2, each call has a goroutine that the call leaves behind at its time limit, until go-redis gives up. That
-// costs a microsecond; Check and Close may take as long.
+// New returns a Client that asks rdb: see Open for one that makes it. Options of limiters are defaults here. New does
+// not connect; Check does. If rdb ignores contexts, as without ContextTimeoutEnabled, a call that is late leaves go-redis
+// behind, and Check and Close may take as long as it does.
 func New(rdb Processor, with ...Option) (*Client, error) {
 	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
 	err := o.apply(with)
@@ -87,11 +86,10 @@ func newClient(rdb Processor, o options) *Client {
 
 // Rate returns the limiter of this name, which decides by GCRA (GO.THROTTLE).
 //
-// For every kind of limiter, the name is 1 to 64 of the characters a-z, A-Z, 0-9, '_', '-' and '.'. Verbs, such as
-// Allow, take the rest of the key: login and bob make the key login:bob. Limiters are values. Another one of the same
-// name and kind has its own limit and options, and counts under the same keys: so a program may declare its limiters
-// again when its configuration changes. The client refuses a name of another kind and any limit that makes no sense: the
-// log, Info and Check say so, and every verb returns ErrParams. For limits that differ by user, see Rate.With.
+// For every kind of limiter, the name is 1 to 64 letters, digits, '_', '-' and '.'. Verbs take the rest of the key:
+// login and bob make the key login:bob. Limiters are values. Another one of the same name and kind has its own limit
+// and options, and counts under the same keys. A limiter that makes no sense returns ErrParams from each verb, and from
+// Check. For limits that differ by user, see Rate.With.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
 	return Rate{withLimit(c.declare(name, bounds{kind: rateKind}.with(limit), options))}
 }
@@ -183,13 +181,9 @@ func (c *Client) checkName(name string, b bounds) error {
 	return b.check()
 }
 
-// Check returns an error if a limiter was refused, if a server does not reply, or if it has not loaded the module. It
-// asks every master of a cluster and every shard of a Ring, with the context's deadline or 5 s, and sets connections
-// up. Call it when the program starts: otherwise you notice a missing module only at the first decision, and over a
-// slow network the first decisions may fail until there are connections.
-//
-// With Script, Check instead reads a key of the first limiter's name by EVAL and by EVALSHA. The log then says for each
-// server that the script decides, and whether the module is loaded as well.
+// Check returns an error if a limiter was refused, or if a server doesn't reply or lacks the module: every master of a
+// cluster and every shard of a Ring. It sets connections up, within the context's deadline or 5 s. Call it when the
+// program starts. With Script it runs the script.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	refused := c.first
@@ -204,10 +198,9 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.conn.Check(ctx, c.o.keyPrefix+name+":gothrottle.check")
 }
 
-// Close gives back budgeted units, except those of calls under way, closes the leases, and waits until none of the
-// client's goroutines runs. It does not close the go-redis client that New got. Afterwards, verbs return ErrClosed. Close returns
-// the first errors of the leases and of the budgets. A second Close waits for the first one. Close
-// of a nil Client does nothing.
+// Close gives back budgeted units, closes the leases, and waits until none of the client's goroutines runs. It does not
+// close the go-redis client that New got. Afterwards, verbs return ErrClosed. It returns the first errors of the leases
+// and of the budgets. Close of a nil Client does nothing.
 func (c *Client) Close() (err error) {
 	if c != nil {
 		c.closed.once(func() { err = c.close() })

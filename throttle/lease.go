@@ -30,10 +30,9 @@ type Lease struct {
 // Part returns a part of All: a slot of this key, for a holder the caller names (1 to 512 bytes). Nothing renews it.
 func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 1, holder: holder} }
 
-// Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed every third of its ttl
-// (every tenth while the server is unavailable) until Close, which you must call. The end of ctx does not end the
-// lease. With FailOpen, a Lease taken while the server is unavailable holds nothing. After a lost reply, a slot may
-// stay taken until it lapses.
+// Lease takes a slot, or returns a *DeniedError at once if none is free. The slot is renewed in the background until
+// Close, which you must call; the end of ctx does not end it. With FailOpen, a Lease taken while the server is
+// unavailable holds nothing.
 func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
 	holder := rand.Text()
 	lease, err := s.lease(ctx, key, holder)
@@ -51,10 +50,8 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	return lease, err
 }
 
-// Acquire is a Lease that waits for a free slot until ctx ends. It asks again after a twentieth of the ttl (10 ms to 1
-// s) or when a slot lapses. There is no queue: if several callers wait, chance decides. It returns any error but a
-// denial at once, except ErrUnavailable with the option AwaitServer. All its calls use one holder, so a lost reply does
-// not keep it from its own slot.
+// Acquire is a Lease that waits for a free slot until ctx ends. There is no queue: if several callers wait, chance
+// decides. It returns any error but a denial at once, except ErrUnavailable with the option AwaitServer.
 func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
 	lost := false // a reply, with which a slot may have come
 	holder := rand.Text()
@@ -213,12 +210,9 @@ func (l *limiter) checkHolder(ctx context.Context, v string, holder string) erro
 // of the context passed to Lease but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Token returns a fencing token. Storage that keeps the largest token and refuses smaller ones thus refuses a holder
-// that has lost its slot without knowing it. The token is the server's time, in us, at which the slot was taken or last
-// renewed, so call Token before the work begins. The first call asks the server; later ones return the same number.
-// ErrLost: the server knows no such slot. A later holder's token is larger: with Script, only if the server's clock is
-// not set back; after a restart or a failover, as docs/go.md says. Compare Holder to distinguish concurrent holders.
-// The server's user needs permission for ZMSCORE. A cluster client that reads from replicas may get a wrong ErrLost.
+// Token returns a fencing token: storage that refuses a smaller one than it has seen refuses a holder that has lost its
+// slot without knowing it. Call it before the work begins; it asks the server once. ErrLost: the server knows no such
+// slot. docs/go.md says which tokens are larger after a restart, and which permission it needs.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) {
 		return 0, lost

@@ -179,11 +179,9 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 	return a.l.verb(ctx, "Settle", key, difference, m)
 }
 
-// Raise brings a key's usage up to n units (0 to 10^12 + 1), past the limit if need be, and never lowers it. Use it to
-// follow a limit elsewhere, with n = limit - remaining. Compute n just before the call: an older n adds back what has
-// drained since. It holds for callers with the same limit. Granted is the units added, 0 if n or more were in use.
-// Raise is sent once, is never denied and has no fallback. Usage that would take more than 100 years to drain is an
-// ErrParams. For Retry-After, see Pause.
+// Raise brings a key's usage up to n units, past the limit if need be, and never lowers it: with n = limit - remaining
+// it follows a limit elsewhere. It holds for callers with the same limit. Granted is the units added. Raise is sent
+// once and has no fallback. For Retry-After, see Pause.
 func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, "Raise", key, n, raise)
 }

@@ -22,10 +22,8 @@ type Reservation struct {
 	err       error // of Cancel
 }
 
-// Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds, rounded down. The units are
-// taken now; the caller acts after Wait. Callers get slots one after another, by the server's clock. All callers of the
-// key should reserve, with the same limit, which must have no Lockout. When the server is unavailable, FailOpen gives a
-// slot at once and FailClosed gives none.
+// Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds. The units are taken now; the
+// caller acts after Wait. All callers of the key should reserve, with the same limit, without a Lockout.
 func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
@@ -72,10 +70,8 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	return r.err
 }
 
-// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if the slot would come
-// after the context ends. If the context is cancelled while Wait waits for the slot, so is the slot. If the context has
-// ended before the call, Wait returns the context's error, whatever the options say. If it ends while the server is
-// being asked, the slot may stay taken.
+// Wait reserves one unit and returns when its slot comes. It returns a *DeniedError at once if that is after the
+// context ends. If the context is cancelled meanwhile, the slot is given back.
 func (r Rate) Wait(ctx context.Context, key string) error { return r.WaitN(ctx, key, 1) }
 
 // WaitN is Wait for n units.
@@ -104,11 +100,9 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// Pause stops admission for at least this long, up to 100 years, because another service has asked for it. It is a
-// Raise to limit - 1 + pause x count / period units, or 10^12 if those are more: such a pause is shorter. So pauses
-// don't add up, however many processes ask: the one that ends last counts. It holds for callers with the same limit.
-// Calls for one unit then resume within the time in which a unit drains, without a burst. If Pause returns an error,
-// there may still be a pause.
+// Pause stops admission for at least this long, up to 100 years, because another service has asked for it. Pauses don't
+// add up: the one that ends last counts, for callers with the same limit. If it returns an error, there may still be a
+// pause.
 func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
 	n, l := int64(1), r.l
 	if l.answer == asks && l.broken() == nil {
