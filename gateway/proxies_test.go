@@ -110,7 +110,8 @@ func TestProxies(t *testing.T) {
 			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "app") }))
 			defer app.Close()
 			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [get], path: /few/*}, "+
-				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n", "DECISION_TIMEOUT=150ms")
+				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n"+
+				"  - {name: shut, match: {path: /shut}, rate_limit: {unit: hour, requests_per_unit: 9, on_failure: closed}}\n", "DECISION_TIMEOUT=150ms")
 			cors := ""
 			if name != "traefik" {
 				cors = strings.TrimSuffix(block(t, proxy.language, "Access-Control-Allow-Origin"), "\n")
@@ -130,6 +131,7 @@ func TestProxies(t *testing.T) {
 
 			s.Change(func(f *resp.Faults) { f.Silent = true })
 			answers(t, at+"/few/1", 200)
+			answers(t, at+"/shut", 429) // without numbers
 			s.Change(func(f *resp.Faults) { f.Silent = false })
 			answers(t, at+"/few/1", 429)
 			require.NoError(t, g.stop())
