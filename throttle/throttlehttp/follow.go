@@ -170,7 +170,7 @@ func itemsOf(h http.Header, name string) (items []map[string]string) {
 	return items
 }
 
-// tailBytes is how much of a body's end a Charge of a Budget sees.
+// tailBytes is how much of a body's end a Charge of a Cost sees.
 const tailBytes = 16 << 10
 
 // metered is the body of an answer that Charges wait for.

@@ -40,12 +40,12 @@ type Rule struct {
 	Charge func(*http.Request, Response) int64
 }
 
-// Response is what the Charge of a Rule or a Budget receives.
+// Response is what the Charge of a Rule or a Cost receives.
 type Response struct {
 	Status int   // that was sent; 0 if the handler panicked before that, 101 if it took the connection over
 	Bytes  int64 // of the body, without what was written to a connection that was taken over
 	Header http.Header
-	Tail   []byte // the last 16 KiB of the body: of a Budget only
+	Tail   []byte // the last 16 KiB of the body: of a Cost only
 }
 
 // Limiter is a throttle.Rate, throttle.Window, throttle.Quota or throttle.Policy. Several rules need limiters of one

@@ -22,7 +22,7 @@ import (
 type Transport struct {
 	Limiter  throttle.Rate                      // of requests, without a Lockout
 	Limit    func(*http.Request) throttle.Limit // the limit of a request, as HostLimits returns it: the Limiter's own if nil
-	Budgets  []Budget                           // what a request takes in addition, such as a language model's tokens
+	Costs    []Cost                             // what a request takes in addition, such as a language model's tokens
 	Base     http.RoundTripper                  // http.DefaultTransport if nil
 	Key      func(*http.Request) string         // the rest of the limiters' keys: if nil the host of the URL, in lower case
 	MaxPause time.Duration                      // the longest pause that one answer may ask for: 1 min if 0
@@ -30,14 +30,14 @@ type Transport struct {
 	paused sync.Map // map[string]time.Time: by key, when the pause of this process ends
 }
 
-// Budget is one more limit of a Transport's requests.
-type Budget struct {
-	Unit    string                             // its name in headers: "tokens" for x-ratelimit-remaining-tokens
-	Limiter throttle.Rate                      // without a Lockout
-	Limit   func(*http.Request) throttle.Limit // the limit of a request: the Limiter's own if nil
-	Cost    func(*http.Request) int64          // units that a request takes, or an estimate: 1 if nil. 0 takes none
+// Cost is one more limit of a Transport's requests, such as tokens.
+type Cost struct {
+	Unit     string                             // its name in headers: "tokens" for x-ratelimit-remaining-tokens
+	Limiter  throttle.Rate                      // without a Lockout
+	Limit    func(*http.Request) throttle.Limit // the limit of a request: the Limiter's own if nil
+	Estimate func(*http.Request) int64          // units that a request takes, before they are known: 1 if nil. 0 takes none
 
-	// Charge, if not nil, returns the units that an answer has used: Cost was then an estimate, and the difference is settled,
+	// Charge, if not nil, returns the units that an answer has used: the difference to the Estimate is settled,
 	// past the limit if need be. It is called once, when the body ends or is closed. Its Response has a Tail. A request
 	// without an answer is charged as estimated.
 	Charge func(*http.Request, Response) int64
@@ -59,7 +59,7 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// HostLimits returns a function for the Limit of a Transport or a Budget, with a table of limits by host. A host with a
+// HostLimits returns a function for the Limit of a Transport or a Cost, with a table of limits by host. A host with a
 // port in the URL is looked up with it, and then without it.
 func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*http.Request) throttle.Limit {
 	table := map[string]throttle.Limit{}
@@ -79,7 +79,7 @@ func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*h
 
 // slot is what a request takes of one limiter.
 type slot struct {
-	Budget
+	Cost
 	cost  int64
 	res   *throttle.Reservation // nil: nothing
 	taken time.Time
@@ -134,7 +134,7 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 		if t.rest(key) <= 0 {
 			return slots, nil
 		}
-		for _, s := range slots[:len(t.Budgets)] {
+		for _, s := range slots[:len(t.Costs)] {
 			s.giveBack(r.Context(), key)
 		}
 	}
@@ -143,13 +143,13 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 // reserve takes the slots of a request, that of the Limiter last, and returns when the last of them comes.
 func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.Time, err error) {
 	ctx := r.Context()
-	for _, b := range append(slices.Clip(t.Budgets), Budget{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
-		s := slot{Budget: b, cost: 1, taken: time.Now()}
+	for _, b := range append(slices.Clip(t.Costs), Cost{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
+		s := slot{Cost: b, cost: 1, taken: time.Now()}
 		if b.Limit != nil {
 			s.Limiter = b.Limiter.With(b.Limit(r))
 		}
-		if b.Cost != nil {
-			s.cost = max(b.Cost(r), 0)
+		if b.Estimate != nil {
+			s.cost = max(b.Estimate(r), 0)
 		}
 		if s.cost > 0 {
 			s.res, err = s.Limiter.Reserve(ctx, key, s.cost, left(ctx))

@@ -187,7 +187,7 @@ func TestTransport_slowRefund(t *testing.T) {
 		c := must(throttle.New(slow{s, 140 * time.Millisecond, "MS"}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
-		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens}},
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens}},
 			Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil })}
 		for _, fails := range []bool{false, true} {
 			began := time.Now()
@@ -232,8 +232,8 @@ func TestTransport_brokenUpstreams(t *testing.T) {
 				return ours, nil
 			}}
 			calls, tokens := c.Rate(name+"-requests", throttle.PerHour(10)), c.Rate(name+"-tokens", throttle.PerHour(1000))
-			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens,
-				Cost: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
+			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens,
+				Estimate: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
 			began := time.Now()
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
@@ -279,7 +279,7 @@ func TestTransport_follows(t *testing.T) {
 		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 			calls, tokens := c.Rate("requests", throttle.PerMinute(10)), c.Rate("tokens", throttle.PerMinute(1000))
 			transport := &throttlehttp.Transport{Limiter: calls, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, row.header), nil }),
-				Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
+				Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
 			sendAtOnce(transport, 1)
 			left, leftTokens := must(calls.Peek(t.Context(), "example.com")), must(tokens.Peek(t.Context(), "example.com"))
 			require.Equal(t, []int64{row.requests, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
@@ -303,8 +303,8 @@ func TestTransport_cancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
 		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed,
-			Base:    tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil }),
-			Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
+			Base:  tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil }),
+			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
 		for range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
@@ -327,7 +327,7 @@ func TestTransport_budgets(t *testing.T) {
 				fmt.Fprintf(w, "%*d", size, 150) // what was used, at the end
 				return w.Result(), nil
 			}),
-			Budgets: []throttlehttp.Budget{{Unit: "tokens", Limiter: tokens, Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) * 100 },
+			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(r *http.Request) int64 { return int64(len(r.URL.Path)) * 100 },
 				Charge: func(_ *http.Request, r throttlehttp.Response) (used int64) {
 					require.Len(t, r.Tail, min(size, 16<<10))
 					require.EqualValues(t, size, r.Bytes)
