@@ -52,7 +52,6 @@ type Options struct {
 	Bus        string   // port of a cluster's node for other nodes, by default a free one
 	Before     []string // a command that starts the program, such as taskset -c 0
 	Clock      *Clock
-	Dial       func(ctx context.Context, network, addr string) (net.Conn, error) // if the server is in another network
 }
 
 // Server is a server that was started.
@@ -184,7 +183,7 @@ func (s *Server) Await() error {
 
 // Client returns a new client that never repeats a call. The caller closes it.
 func (s *Server) Client(changes ...func(*redis.Options)) *redis.Client {
-	o := &redis.Options{Addr: s.Addr, Dialer: s.Dial, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+	o := &redis.Options{Addr: s.Addr, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
 		ReadTimeout: Patience, WriteTimeout: Patience,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
 	for _, change := range changes {
