@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -53,7 +54,7 @@ type Client struct {
 	names   map[declared]*family // all that were not refused
 	kinds   map[string]bounds    // of their names
 	refused []string             // the names and causes of which the log has a record
-	first   error                // why the first limiter was refused
+	wrong   map[string]error     // why the last declaration of a name was refused
 }
 
 // New returns a Client that asks rdb: see Open for one that makes it. Options of limiters are defaults here. New does
@@ -68,14 +69,14 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rdb == nil {
+	if v := reflect.ValueOf(rdb); rdb == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, params("New needs a client of go-redis")
 	}
 	return newClient(rdb, o), nil
 }
 
 func newClient(rdb Processor, o options) *Client {
-	c := &Client{o: o, ownClock: o.now != nil, names: map[declared]*family{}, kinds: map[string]bounds{}, closed: newEnding()}
+	c := &Client{o: o, ownClock: o.now != nil, names: map[declared]*family{}, kinds: map[string]bounds{}, wrong: map[string]error{}, closed: newEnding()}
 	if !c.ownClock {
 		c.o.now = time.Now
 	}
@@ -142,6 +143,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 	}
 	if err == nil {
 		c.kinds[name] = b
+		delete(c.wrong, name)
 		of := declared{name, o.settings}
 		f := c.names[of]
 		if f == nil {
@@ -153,7 +155,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 		}
 		return limiter{f, b}
 	}
-	c.first = cmp.Or(c.first, err)
+	c.wrong[name] = err
 	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
 		c.refused = append(c.refused, what)
 		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
@@ -186,7 +188,10 @@ func (c *Client) checkName(name string, b bounds) error {
 // program starts. With Script it runs the script.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
-	refused := c.first
+	var refused error
+	for _, name := range slices.Sorted(maps.Keys(c.wrong)) {
+		refused = cmp.Or(refused, c.wrong[name])
+	}
 	name := slices.Min(append(slices.Collect(maps.Keys(c.kinds)), "~")) // the first; no name has a ~
 	c.mu.Unlock()
 	switch {

@@ -85,6 +85,11 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.Equal(t, calls, s.Calls())
 	require.ErrorIs(t, c.Check(background), throttle.ErrParams)
 	require.Equal(t, 7, strings.Count(log.String(), "ERROR"))
+	again, _ := throttletest.New(t, throttle.Logger(quiet))
+	again.Rate("a", throttle.PerHour(0))
+	require.ErrorIs(t, again.Check(background), throttle.ErrParams)
+	again.Rate("a", throttle.PerHour(1)) // as after a correction of the configuration
+	require.NoError(t, again.Check(background))
 	colon, _ := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Logger(quiet))
 	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
 }

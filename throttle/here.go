@@ -70,7 +70,7 @@ func (b bounds) part(share float64) bounds {
 	if b.kind == rateKind || units < 1 { // the period makes the rate exact
 		slower := 1 / share
 		if b.kind != rateKind {
-			slower = 1 / units
+			slower, b.monthly = 1/units, false
 		}
 		ms := math.Round(float64(b.period.Milliseconds()) * slower)
 		b.period = min(time.Duration(min(ms, maxPeriod.Seconds()*1000))*time.Millisecond, maxPeriod)

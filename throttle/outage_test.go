@@ -135,6 +135,7 @@ func TestNew_refuses(t *testing.T) {
 		require.ErrorIs(t, only(throttle.New(throttletest.NewServer(), o)), throttle.ErrParams)
 	}
 	require.ErrorIs(t, only(throttle.New(nil)), throttle.ErrParams)
+	require.ErrorIs(t, only(throttle.New((*redis.Client)(nil))), throttle.ErrParams)
 }
 
 // After the tests no goroutine of the package runs: what a client has started ends with it.

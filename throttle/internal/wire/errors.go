@@ -87,6 +87,8 @@ var advice = [...][2]string{
 	{"this server refuses TIME", "load gothrottle into every server (docs/install.md)"},
 	{"unknown command", "load gothrottle into every server (docs/install.md), or use the option Script where it can't be loaded (docs/managed.md). Client.Check notices this when a program starts"},
 	{"no policy ", "add the policy to gothrottle.policies of every server (docs/commands.md)"},
+	{"DB index is out of range", "correct the number of the database in the server's address"},
+	{"This instance has cluster support disabled", "this is a single server: connect without a cluster client, in an address without addr="},
 	{"CROSSSLOT", "give all keys of one call one hash tag, as in {site}bob and {site} (docs/go.md)"},
 	{"WRONGTYPE", "use another KeyPrefix: another program has a key of this name"},
 	{"NOPERM", "permit the command and the key to this user of the server (SECURITY.md; of a script, docs/managed.md)"},
