@@ -130,7 +130,7 @@ func TestServer_programOfThePage(t *testing.T) {
 		addr := "127.0.0.1:" + servers.FreePort()
 		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr).Replace(program)
 		if byScript {
-			program = strings.Replace(program, "throttle.New(rdb)", "throttle.New(rdb, throttle.Script())", 1)
+			program = strings.Replace(program, `"redis://`+s.Addr+`"`, `"redis://`+s.Addr+`", throttle.Script()`, 1)
 		}
 		file := filepath.Join(t.TempDir(), "main.go")
 		require.NoError(t, os.WriteFile(file, []byte(program), 0o644))
@@ -141,7 +141,7 @@ func TestServer_programOfThePage(t *testing.T) {
 		retry, rdb := "", goRedis(t, s.Addr)
 		require.Eventually(t, func() bool {
 			assert.NoError(t, rdb.FlushAll(background).Err())
-			for served := 0; ; served++ {
+			for served := 0; served < 50; served++ {
 				response, err := http.Get("http://" + addr)
 				if err != nil {
 					return false
@@ -151,6 +151,7 @@ func TestServer_programOfThePage(t *testing.T) {
 					return served == 15 && response.StatusCode == http.StatusTooManyRequests
 				}
 			}
+			return false
 		}, time.Minute, time.Millisecond)
 		require.Contains(t, []string{"1", "2"}, retry)
 	}
