@@ -35,7 +35,7 @@ var (
 // refuses the call or the key. FailOpen, FailClosed and FailLocal decide then. Other errors are the program's.
 func Undecided(err error) bool {
 	var reply redis.Error
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoModule) || errors.As(err, &reply)
+	return errors.Is(err, ErrUnavailable) || errors.As(err, &reply)
 }
 
 // DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.

@@ -41,6 +41,12 @@ func TestLease_token(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond) // until it would be renewed
 		require.ErrorIs(t, context.Cause(lost.Context()), throttle.ErrLost)
 		require.NoError(t, lost.Close())
+		known := must(jobs.Lease(background, ""))
+		must(known.Token(background))
+		s.Delete("jobs:")
+		time.Sleep(1100 * time.Millisecond)
+		require.ErrorIs(t, only(known.Token(background)), throttle.ErrLost, "it was known before")
+		require.Zero(t, s.Keys(), "the renewal has taken the slot again, and given it up")
 	})
 }
 
