@@ -214,7 +214,7 @@ func (l *Lease) Context() context.Context { return l.ctx }
 // slot without knowing it. Call it before the work begins; it asks the server once. ErrLost: the server knows no such
 // slot. docs/go.md says which tokens are larger after a restart, and which permission it needs.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
-	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) {
+	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) { // though it may have asked before
 		return 0, lost
 	} else if token := l.token.Load(); token != 0 {
 		return token, nil
