@@ -47,6 +47,11 @@ func TestLease_token(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond)
 		require.ErrorIs(t, only(known.Token(background)), throttle.ErrLost, "it was known before")
 		require.Zero(t, s.Keys(), "the renewal has taken the slot again, and given it up")
+		asks, ends := context.WithCancel(background)
+		held := must(jobs.Lease(asks, ""))
+		ends()
+		require.NoError(t, held.Context().Err(), "it does not end with the context that asked")
+		require.NoError(t, held.Close())
 	})
 }
 
