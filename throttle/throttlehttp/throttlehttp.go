@@ -228,9 +228,13 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 // returnable is how much of a difference is settled that is known some time after the estimate: what has left the limit by itself
 // isn't given back. resets is after how long nothing of it is in use.
 func returnable(by Limiter, difference int64, age, resets time.Duration) int64 {
+	info := by.Info()
+	if info.Span == 0 { // an Unlimited plan, which SettleAll leaves out
+		return difference
+	}
 	if _, drains := by.(throttle.Rate); drains {
-		info := by.Info()
-		return min(difference+int64(math.Ceil(float64(info.Units)*float64(age)/float64(info.Span))), max(difference, 0))
+		drained := math.Ceil(float64(info.Units) * float64(age) / float64(info.Span))
+		return difference + int64(min(drained, float64(max(-difference, 0))))
 	}
 	if age >= resets {
 		return max(difference, 0)

@@ -278,6 +278,26 @@ func TestMiddleware_charge(t *testing.T) {
 	})
 }
 
+// A plan without a limit has nothing to settle, and the other rules' estimates are settled beside it.
+func TestMiddleware_chargeUnlimited(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
+		quota := c.Quota("quota", 100, 1000*time.Hour)
+		ten := func(*http.Request) int64 { return 10 }
+		charges := func(n int64) func(*http.Request, throttlehttp.Response) int64 {
+			return func(*http.Request, throttlehttp.Response) int64 { return n }
+		}
+		limit := must(throttlehttp.New(c, throttlehttp.Options{},
+			throttlehttp.Rule{Limiter: c.Rate("plan", throttle.PerMinute(100)), Key: fixed, Cost: ten, Charge: charges(20),
+				Limit: func(*http.Request) throttle.Limit { return throttle.Unlimited() }},
+			throttlehttp.Rule{Limiter: quota, Key: fixed, Cost: ten, Charge: charges(1)}))
+		require.Equal(t, "served", get(limit(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			time.Sleep(time.Hour)
+			_, _ = w.Write([]byte("served"))
+		}))).Body.String())
+		require.EqualValues(t, 99, must(quota.Peek(t.Context(), "all")).Remaining)
+	})
+}
+
 // Without the server requests go on, unless the settings say otherwise. Without the module they do not. A request whose
 // context has ended is not served, and isn't a success in the log.
 func TestMiddleware_serverIsAway(t *testing.T) {
