@@ -15,7 +15,8 @@ import (
 // does, and two names and keys don't meet.
 func TestFailLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, s := throttletest.New(t, throttle.FailLocal(0.25))
+		var last throttle.Event
+		c, s := throttletest.New(t, throttle.FailLocal(0.25), throttle.Observe(func(e throttle.Event) { last = e }))
 		rate, slow := c.Rate("r", throttle.PerMinute(8)), c.Rate("s", throttle.PerMinute(1))
 		s.Fail(serverError("LOADING"))
 		admits := func(key string, limiter throttle.Allower) (n int) {
@@ -50,6 +51,8 @@ func TestFailLocal(t *testing.T) {
 		require.Equal(t, 2, admits("c", rate), "nothing was taken")
 		res := must(rate.Reserve(background, "d", 2, time.Hour))
 		require.Zero(t, res.Wait)
+		require.Equal(t, res.Result, last.Result)
+		require.Equal(t, "Reserve", last.Verb)
 		require.Equal(t, 30*time.Second, must(rate.Reserve(background, "d", 1, time.Hour)).Wait)
 		require.NoError(t, res.Cancel(background))
 		slots := c.Slots("slots", 4, time.Minute)

@@ -27,7 +27,8 @@ type Reservation struct {
 func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
 	l := r.l
 	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
-	defer l.observe("Reserve", key, time.Now(), &res.Result, &err)
+	began := time.Now()
+	defer func() { l.observe("Reserve", key, began, &res.Result, &err) }()
 	if err := l.check(ctx, "Reserve", n, take); err != nil {
 		return res, err
 	}
