@@ -155,7 +155,9 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 		}
 		return limiter{f, b}
 	}
-	c.wrong[name] = err
+	if len(c.wrong) < mostRefused {
+		c.wrong[name] = err
+	}
 	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
 		c.refused = append(c.refused, what)
 		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
@@ -165,7 +167,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 	return limiter{f, b}
 }
 
-// mostRefused is how many refused limiters the log names: a program may make them for each request.
+// mostRefused is how many refused limiters Check and the log know: a program may make them for each request.
 const mostRefused = 100
 
 const nameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."

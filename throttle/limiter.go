@@ -61,8 +61,6 @@ type Slots struct{ named }
 // named has what all limiters have.
 type named struct{ l limiter }
 
-func (a *named) of() *limiter { return &a.l }
-
 // verbs has the verbs of all limiters but Slots.
 type verbs struct{ named }
 
