@@ -163,9 +163,12 @@ func bare(key string) string { return strings.Trim(key, "{}") }
 func (h *HTTP) subject(r *http.Request) *subject {
 	address, _ := parsePrefix(strings.TrimPrefix(bare(h.address(r)), "ip:")) // a proxy at a Unix socket has none
 	exact, all := readings(r.Header.Get("X-Forwarded-Uri"))
-	paths := slices.Clone(exact)
-	for i := 0; h.ignoreCase && i < len(paths); i++ {
-		paths[i] = strings.ToLower(paths[i])
+	paths := exact
+	if h.ignoreCase {
+		paths = slices.Clone(exact)
+		for i, p := range paths {
+			paths[i] = strings.ToLower(p)
+		}
 	}
 	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, unread: !all, is: map[string]string{
 		"address": bare(h.network(r)),
