@@ -252,7 +252,7 @@ func TestReload(t *testing.T) {
 		time.Sleep(5 * watched) // what is refused again doesn't count again
 		require.Contains(t, g.page(t, g.debug+"/metrics"), `loads_total{outcome="refused"} 3`)
 		require.Contains(t, none.page(t, none.debug+"/metrics"), `loads_total{outcome="refused"} 1`)
-		require.Equal(t, 1, strings.Count(none.log(), "refused, and there are no others"))
+		require.Equal(t, 1, strings.Count(none.log(), "refused, and none are in force"))
 		require.Equal(t, 503, none.get(t, none.web+"/check").StatusCode)
 		require.Contains(t, none.page(t, none.debug+"/metrics"), `refused_requests_total{reason="no_rules"} 1`)
 	})

@@ -273,7 +273,7 @@ func (p *program) use(files []rules.File, err error) error {
 	if p.answers.Loaded(err); err != nil {
 		rest := "the old ones stay in force"
 		if p.answers.Rules.Load().Domains == nil {
-			rest = "there are no others"
+			rest = "none are in force"
 		}
 		p.log.Error("the rules are refused, and "+rest, "error", err)
 		return err

@@ -15,8 +15,8 @@
 // # When the server is unavailable
 //
 // Each call ends within its [Timeout] and is sent once. A call whose reply is lost may have taken its units. It returns
-// an error, or the decision of [FailOpen] or [FailClosed]. [Result].Source and Cause say who decided and why the server
-// did not.
+// an error, or the decision of [FailOpen], [FailClosed] or [FailLocal]. [Result].Source and Cause say who decided and
+// why the server did not.
 //
 // Three options save round trips: [Coalesce] (on by default), [DenyCache] and [Budget]. Calls for several keys share
 // pipelines when more than a few are under way.

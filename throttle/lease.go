@@ -50,8 +50,8 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	return lease, err
 }
 
-// Acquire is a Lease that waits for a free slot until ctx ends. There is no queue: if several callers wait, chance
-// decides. It returns any error but a denial at once, except ErrUnavailable with the option AwaitServer.
+// Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides which of
+// them gets a free slot. It returns any error but a denial at once, except ErrUnavailable with the option AwaitServer.
 func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
 	lost := false // a reply, with which a slot may have come
 	holder := rand.Text()
@@ -85,7 +85,7 @@ func mayHold(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// forget gives back a slot that a call without a reply may have taken, if there is no lease of it.
+// forget gives back a slot that a call without a reply may have taken, unless a lease holds it.
 func (l limiter) forget(lease *Lease, key, holder string, lost bool) {
 	if lease == nil && lost || lease != nil && lease.Result.Cause != nil {
 		l.c.conn.Start(func() {

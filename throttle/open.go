@@ -36,7 +36,7 @@ func Open(address string, with ...Option) (*Client, error) {
 func dial(address string) (redis.UniversalClient, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return nil, params("the address is no URL such as redis://127.0.0.1:6379")
+		return nil, params("the address isn't a URL such as redis://127.0.0.1:6379")
 	}
 	switch query := u.Query(); {
 	case query.Has("master_name"):
