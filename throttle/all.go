@@ -73,9 +73,9 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 		inside := slices.Clone(parts)
 		for i := range inside {
 			l := &inside[i].l
-			*l = limiter{c.local().inner(l.name), l.bounds.part(c.all.share)}
+			*l = limiter{l.inner, l.bounds.part(c.all.share)}
 		}
-		all, err = c.local().All(ctx, inside...)
+		all, err = c.inside.All(ctx, inside...)
 		all.locally(cause)
 		for i := range all.Each {
 			all.Each[i].locally(cause)

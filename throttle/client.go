@@ -47,7 +47,7 @@ type Client struct {
 	closed   ending
 	ownClock bool      // Clock was given
 	leases   sync.Map  // map[*Lease]nil: every lease that isn't closed
-	inside   *Client   // of FailLocal; nil: it has not decided yet
+	inside   *Client   // of FailLocal; nil: no limiter has it
 	own      io.Closer // the client of go-redis that Open has made; else nil
 
 	mu      sync.Mutex
@@ -81,6 +81,9 @@ func newClient(rdb Processor, o options) *Client {
 		c.o.now = time.Now
 	}
 	c.conn = wire.New(rdb, c.o.now, o.logger, o.script)
+	if o.fallback == FailedLocal {
+		c.decidesHere()
+	}
 	c.all.family = c.newFamily("", bounds{}, o.settings)
 	return c
 }
@@ -147,6 +150,9 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 		of := declared{name, o.settings}
 		f := c.names[of]
 		if f == nil {
+			if o.fallback == FailedLocal {
+				c.decidesHere()
+			}
 			f = c.newFamily(name, b, o.settings)
 			c.names[of] = f
 			if !b.merges() && o.units > c.o.units {

@@ -27,15 +27,12 @@ func (h here) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// local returns the client that decides in this process.
-func (c *Client) local() *Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+// decidesHere makes the client that decides in this process, if there is none yet.
+func (c *Client) decidesHere() {
 	if c.inside == nil {
 		o := options{settings: settings{timeout: c.o.timeout}, logger: c.o.logger, now: c.o.now, keyPrefix: c.o.keyPrefix}
 		c.inside = newClient(here{memory.NewTable(localKeys), c.o.now}, o)
 	}
-	return c.inside
 }
 
 // falls reports whether FailLocal decides after this error.
@@ -44,22 +41,7 @@ func (l *limiter) falls(v string, cause error) bool {
 }
 
 // here returns the limiter of this process, which has a share of the limit.
-func (l *limiter) here() limiter {
-	return limiter{l.c.local().inner(l.name), l.bounds.part(l.share)}
-}
-
-// inner returns the family of a name in this process.
-func (c *Client) inner(name string) *family {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	of := declared{name, c.o.settings}
-	f := c.names[of]
-	if f == nil {
-		f = c.newFamily(name, bounds{}, c.o.settings)
-		c.names[of] = f
-	}
-	return f
-}
+func (l *limiter) here() limiter { return limiter{l.inner, l.bounds.part(l.share)} }
 
 // part returns a share of the bounds: fewer units, or one unit in a longer period.
 func (b bounds) part(share float64) bounds {

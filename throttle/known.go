@@ -25,6 +25,9 @@ type decision struct {
 
 func (c *Client) newFamily(name string, b bounds, s settings) *family {
 	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed()}
+	if c.inside != nil {
+		f.inner = c.inside.newFamily(name, bounds{}, c.inside.o.settings)
+	}
 	f.wait.Limit, f.wait.Name = s.timeout, name
 	f.unseen = s.units > 0 && c.o.observe == nil
 	f.keys = local.Keys[bounds]{Units: s.units, Hold: s.hold, Timers: !c.ownClock, Closed: &c.closed.Bool, Grew: f.sweepLater}

@@ -34,6 +34,7 @@ type family struct {
 	err      error // why every verb is refused
 	recent   [recentLimits]atomic.Pointer[boxed]
 	wait     wire.Timeout
+	inner    *family // decides in this process; nil: no limiter has FailLocal
 	keys     local.Keys[bounds]
 	calls    local.Merge[spot, decision]
 	unseen   bool // nobody observes how units of a budget are spent
