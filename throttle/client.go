@@ -33,7 +33,7 @@ type Event struct {
 	Name   string        // the limiter's; "" for All and SettleAll
 	Key    string        // as the caller gave it; "" for All and SettleAll
 	Result Result        // for Reset, it only says that the server did it
-	Err    error         // what the verb returned
+	Err    error         // what the verb returned; nil for a Lease that is denied
 	Took   time.Duration // from the verb to its return
 }
 

@@ -1,6 +1,11 @@
 package throttle_test
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +20,7 @@ import (
 // does, and two names and keys don't meet.
 func TestFailLocal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var last throttle.Event
-		c, s := throttletest.New(t, throttle.FailLocal(0.25), throttle.Observe(func(e throttle.Event) { last = e }))
+		c, s := throttletest.New(t, throttle.FailLocal(0.25))
 		rate, slow := c.Rate("r", throttle.PerMinute(8)), c.Rate("s", throttle.PerMinute(1))
 		s.Fail(serverError("LOADING"))
 		admits := func(key string, limiter throttle.Allower) (n int) {
@@ -51,8 +55,6 @@ func TestFailLocal(t *testing.T) {
 		require.Equal(t, 2, admits("c", rate), "nothing was taken")
 		res := must(rate.Reserve(background, "d", 2, time.Hour))
 		require.Zero(t, res.Wait)
-		require.Equal(t, res.Result, last.Result)
-		require.Equal(t, "Reserve", last.Verb)
 		require.Equal(t, 30*time.Second, must(rate.Reserve(background, "d", 1, time.Hour)).Wait)
 		require.NoError(t, res.Cancel(background))
 		slots := c.Slots("slots", 4, time.Minute)
@@ -72,4 +74,61 @@ func TestFailLocal(t *testing.T) {
 		s.Advance(time.Minute)
 		require.Equal(t, throttle.FromServer, must(rate.Allow(background, "a")).Source)
 	})
+}
+
+// Whatever the verb, the fallback and the state of the server, Observe sees what the caller gets.
+func TestObserve_asReturned(t *testing.T) {
+	for i, fallback := range []throttle.Option{throttle.Timeout(time.Second), throttle.FailOpen(), throttle.FailClosed(), throttle.FailLocal(0.5)} {
+		synctest.Test(t, func(t *testing.T) {
+			var seen []throttle.Event
+			c, s := throttletest.New(t, fallback, throttle.Logger(quiet), throttle.Observe(func(e throttle.Event) { seen = append(seen, e) }))
+			rate, quota, slots := c.Rate("r", throttle.PerMinute(6)), c.Quota("q", 5, time.Minute), c.Slots("s", 2, time.Minute)
+			random := rand.New(rand.NewPCG(1, uint64(i)))
+			n := int64(0)
+			verbs := map[string]func() (throttle.Result, error){
+				"Allow":       func() (throttle.Result, error) { return rate.AllowN(background, "a", n) },
+				"AllowAtMost": func() (throttle.Result, error) { return quota.AllowAtMost(background, "a", n) },
+				"Peek":        func() (throttle.Result, error) { return quota.Peek(background, "a") },
+				"Refund":      func() (throttle.Result, error) { return quota.Refund(background, "a", n) },
+				"Settle":      func() (throttle.Result, error) { return quota.Settle(background, "a", n) },
+				"Raise":       func() (throttle.Result, error) { return quota.Raise(background, "a", n) },
+				"Reserve": func() (throttle.Result, error) {
+					res, err := rate.Reserve(background, "a", n, time.Minute)
+					return res.Result, err
+				},
+				"Hold": func() (throttle.Result, error) {
+					h, err := slots.Hold(background, "a", fmt.Sprint(n))
+					return h.Result, err
+				},
+				"Lease": func() (throttle.Result, error) {
+					lease, err := slots.Lease(background, "a")
+					if denied := (*throttle.DeniedError)(nil); errors.As(err, &denied) {
+						return denied.Result, nil // Observe gets it as a decision
+					}
+					if lease == nil {
+						return seen[0].Result, err // the caller gets none
+					}
+					return lease.Result, err
+				},
+				"All": func() (throttle.Result, error) {
+					all, err := c.All(background, rate.Part("a", n), quota.Part("b", 1))
+					return all.Result, err
+				},
+				"SettleAll": func() (throttle.Result, error) {
+					all, err := c.SettleAll(background, quota.Part("a", n), rate.Part("b", 1))
+					return all.Result, err
+				},
+			}
+			names := slices.Sorted(maps.Keys(verbs))
+			for range 2000 {
+				s.Fail([]error{nil, nil, serverError("LOADING"), serverError("WRONGTYPE")}[random.IntN(4)])
+				name := names[random.IntN(len(names))]
+				n, seen = random.Int64N(9)-1, nil
+				r, err := verbs[name]()
+				require.Len(t, seen, 1, name)
+				require.Equal(t, []any{name, r, err}, []any{seen[0].Verb, seen[0].Result, seen[0].Err}, "fallback %d, %d units", i, n)
+				s.Advance(time.Duration(random.IntN(20)) * time.Second)
+			}
+		})
+	}
 }
