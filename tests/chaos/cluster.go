@@ -132,7 +132,7 @@ func (c *clusterRun) alone(calls []words) {
 			c.later = append(c.later, w)
 			continue
 		}
-		c.checkOne(w, reply)
+		c.checkOne(w, reply, false)
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *clusterRun) together(tag, via string, calls []words) bool {
 			c.tally["refused within a script"]++ // the script itself made a key of a slot that moves absent
 			continue
 		}
-		c.checkOne(w, got.replies[i])
+		c.checkOne(w, got.replies[i], got.doubles)
 	}
 	return true
 }

@@ -132,7 +132,7 @@ func (r *run) memoryFull(st *step) {
 	r.master.ask("CONFIG", "SET", "maxmemory", 0)
 	for i, w := range s.calls {
 		if !strings.HasPrefix(s.replies[i], "-OOM") {
-			r.checkOne(w, s.replies[i])
+			r.checkOne(w, s.replies[i], s.doubles)
 		}
 	}
 }
