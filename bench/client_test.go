@@ -24,11 +24,11 @@ const units = 1_000_000_000 // per minute and at once: the limit of all contende
 type asker func(key string) (admitted bool, err error)
 
 // contenders are the ways to ask, in the order of the tables.
-var contenders = []string{"go-redis Do", "plain", "coalesced", "budget 100", "redis_rate v10"}
+var contenders = []string{"go-redis Do", "coalesced", "budget 100", "redis_rate v10"}
 
 // openClient opens a contender.
 func openClient(name string, rdb *redis.Client) (asker, io.Closer, error) {
-	options := []throttle.Option{throttle.Timeout(10 * time.Second), throttle.Coalesce(name != "plain")}
+	options := []throttle.Option{throttle.Timeout(10 * time.Second)}
 	switch name {
 	case "go-redis Do":
 		return func(key string) (bool, error) {

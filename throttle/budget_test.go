@@ -40,17 +40,25 @@ func TestGiveBack_errors(t *testing.T) {
 	}
 }
 
+// clocked is a server with a clock of the test's.
+type clocked struct {
+	process
+	now time.Time
+}
+
+func (c *clocked) Now() time.Time { return c.now }
+
 // Units that got old by a clock of the caller's stay taken: others may have been admitted in their place.
 func TestGiveBack_old(t *testing.T) {
 	for ahead, want := range map[time.Duration]int64{0: 1, time.Minute: 0} {
 		var sent atomic.Int64
 		started := time.Now()
-		now := func() time.Time { return started }
-		c := open(t, process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), Clock(func() time.Time { return now() }), Budget(5, time.Second))
+		server := &clocked{process(func(context.Context, redis.Cmder) error { sent.Add(1); return nil }), started}
+		c := open(t, server, Budget(5, time.Second))
 		l := c.Rate("t", PerHour(10)).l
 		l.keys.Keep("bob", &l.bounds, 0, c.conn.Now(), 1, &local.Reply{})
 		l.sweep()
-		now = func() time.Time { return started.Add(ahead) }
+		server.now = started.Add(ahead)
 		_ = c.Close() // the reply is empty
 		require.Equal(t, want, sent.Load(), ahead)
 	}

@@ -99,7 +99,7 @@ func (l *limiter) last() []any {
 	if l.zone == nil {
 		return l.boxed().last
 	}
-	return []any{"ALIGN", l.c.o.now().In(l.zone).Format("-07:00"), "MS"}
+	return []any{"ALIGN", l.c.now().In(l.zone).Format("-07:00"), "MS"}
 }
 
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.

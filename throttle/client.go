@@ -20,7 +20,8 @@ import (
 )
 
 // Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own. If
-// yours wraps one of them, embed it: this package must see what it is.
+// yours wraps one of them, embed it: this package must see what it is. If it has a method Now() time.Time, as the servers of
+// throttletest have, deny caches, budgets, time zones and pauses in an outage follow that clock.
 type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
@@ -28,7 +29,7 @@ type Processor interface {
 // Event is one decision, for Observe.
 type Event struct {
 	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve (and Wait,
-	// WaitN), Lease (and Acquire), Hold, Release, All or SettleAll.
+	// WaitN), Lease (and Acquire), Take, Release, All or SettleAll.
 	Verb   string
 	Name   string        // the limiter's; "" for All and SettleAll
 	Key    string        // as the caller gave it; "" for All and SettleAll
@@ -45,7 +46,8 @@ type Client struct {
 	o        options // defaults of the limiters, and the client's own
 	all      limiter // of All and SettleAll, which have the defaults
 	closed   ending
-	ownClock bool      // Clock was given
+	now      func() time.Time
+	ownClock bool      // now isn't time.Now
 	leases   sync.Map  // map[*Lease]nil: every lease that isn't closed
 	inside   *Client   // of FailLocal; nil: no limiter has it
 	own      io.Closer // the client of go-redis that Open has made; else nil
@@ -61,7 +63,7 @@ type Client struct {
 // not connect; Check does. If rdb ignores contexts, as without ContextTimeoutEnabled, a call that is late leaves go-redis
 // behind, and Check and Close may take as long as it does.
 func New(rdb Processor, with ...Option) (*Client, error) {
-	o := options{settings: settings{timeout: 50 * time.Millisecond, coalesce: true}, logger: slog.Default()}
+	o := options{settings: settings{timeout: 50 * time.Millisecond}, logger: slog.Default()}
 	err := o.apply(with)
 	if err == nil && o.shape != (shape{}) {
 		err = params("Exact and In are options of a limiter")
@@ -76,11 +78,11 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 }
 
 func newClient(rdb Processor, o options) *Client {
-	c := &Client{o: o, ownClock: o.now != nil, names: map[declared]*family{}, kinds: map[string]bounds{}, wrong: map[string]error{}, closed: newEnding()}
-	if !c.ownClock {
-		c.o.now = time.Now
+	c := &Client{o: o, now: time.Now, names: map[declared]*family{}, kinds: map[string]bounds{}, wrong: map[string]error{}, closed: newEnding()}
+	if clock, own := rdb.(interface{ Now() time.Time }); own {
+		c.now, c.ownClock = clock.Now, true
 	}
-	c.conn = wire.New(rdb, c.o.now, o.logger, o.script)
+	c.conn = wire.New(rdb, c.now, o.logger, o.script)
 	if o.fallback == FailedLocal {
 		c.decidesHere()
 	}
@@ -106,8 +108,8 @@ func (c *Client) Window(name string, limit int64, period time.Duration, options 
 
 // Quota returns the limiter of this name: limit units per fixed window (GO.QUOTA), which begins with its first unit, or
 // as In says. Up to twice the limit is admitted around the end of a window. Ranges are as for Window; see also Month.
-func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Quota {
-	return Quota{withLimit(c.declare(name, bounds{kind: quotaKind, period: period, units: limit}, options))}
+func (c *Client) Quota(name string, limit int64, period time.Duration, options ...Option) Window {
+	return Window{withLimit(c.declare(name, bounds{kind: quotaKind, period: period, units: limit}, options))}
 }
 
 // Policy returns the limiter whose limits are in the server's configuration under this name (GO.POLICY).

@@ -74,7 +74,7 @@ func TestLimiters_ofOneName(t *testing.T) {
 	require.False(t, must(first.Allow(background, "x")).Allowed)
 	require.Empty(t, log.String())
 	calls += 4
-	for name, other := range map[string]throttle.Allower{
+	for name, other := range map[string]allower{
 		"kind": c.Window("a", 1, time.Hour), "a limit of another kind": c.Rate("d", throttle.Units(1)),
 		"a colon": c.Policy("a:b"), "no name": c.Policy(""), "a long name": c.Policy(strings.Repeat("a", 65)), "braces": c.Policy("{a}"),
 		"a bad option": c.Rate("b", throttle.PerHour(1), throttle.Timeout(0)),
@@ -91,7 +91,7 @@ func TestLimiters_ofOneName(t *testing.T) {
 	again.Rate("a", throttle.PerHour(1)) // as after a correction of the configuration
 	require.NoError(t, again.Check(background))
 	colon, _ := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Logger(quiet))
-	require.ErrorIs(t, colon.Policy("api").Info().Err, throttle.ErrParams)
+	require.ErrorIs(t, only(colon.Policy("api").Info()), throttle.ErrParams)
 }
 
 // The log has a record for each limiter and cause, at most once a minute, whether the server or the client refuses. A missing
@@ -135,18 +135,17 @@ func TestBounds(t *testing.T) {
 		throttle.PerSecond(3): {time.Second, 333_333_334}, throttle.PerMinute(30).Burst(15): {30 * time.Second, 2 * time.Second},
 		throttle.Per(2, time.Hour).Burst(2 * 100 * 365 * 24): {100 * 365 * 24 * time.Hour, 30 * time.Minute},
 	} {
-		info := c.Rate("a", throttle.PerSecond(1)).With(limit).Info()
-		require.NoError(t, info.Err)
+		info := must(c.Rate("a", throttle.PerSecond(1)).With(limit).Info())
 		require.Equal(t, want, [2]time.Duration{info.Span, info.Next})
 	}
-	require.Equal(t, time.Hour, c.Window("b", 5, time.Hour).Info().Next)
+	require.Equal(t, time.Hour, must(c.Window("b", 5, time.Hour).Info()).Next)
 }
 
 // Reset lifts a lockout, and this process forgets its denials and its budget.
 func TestReset(t *testing.T) {
 	c, s := throttletest.New(t, throttle.DenyCache(true), throttle.Budget(10, time.Second))
 	for _, limiter := range []interface {
-		throttle.Allower
+		allower
 		Reset(context.Context, string) error
 	}{c.Rate("a", throttle.PerHour(1).Lockout(time.Hour)), c.Quota("b", 1, time.Hour), c.Rate("c", throttle.PerHour(1))} {
 		for range 3 {
@@ -206,14 +205,14 @@ func TestErrParams(t *testing.T) {
 	rate, lockout := c.Rate("rate", throttle.PerSecond(1)), c.Rate("lockout", throttle.PerSecond(1).Lockout(time.Second))
 	jobs := c.Slots("jobs", 1, time.Second)
 	for name, err := range map[string]error{
-		"zero limit":             c.Rate("a", throttle.Limit{}).Info().Err,
-		"rate 0":                 c.Rate("b", throttle.PerSecond(0).Burst(1)).Info().Err,
-		"half a millisecond":     c.Rate("c", throttle.Per(1, 500*time.Microsecond)).Info().Err,
-		"part of a millisecond":  c.Window("d", 1, 1500*time.Microsecond).Info().Err,
-		"lockout 0":              c.Rate("e", throttle.PerSecond(1).Lockout(0)).Info().Err,
-		"part of a lockout":      c.Rate("f", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info().Err,
-		"a burst too long":       c.Rate("g", throttle.Per(2, time.Hour).Burst(2*100*365*24+1)).Info().Err,
-		"burst 0":                c.Rate("h", throttle.PerSecond(1).Burst(0)).Info().Err,
+		"zero limit":             only(c.Rate("a", throttle.Limit{}).Info()),
+		"rate 0":                 only(c.Rate("b", throttle.PerSecond(0).Burst(1)).Info()),
+		"half a millisecond":     only(c.Rate("c", throttle.Per(1, 500*time.Microsecond)).Info()),
+		"part of a millisecond":  only(c.Window("d", 1, 1500*time.Microsecond).Info()),
+		"lockout 0":              only(c.Rate("e", throttle.PerSecond(1).Lockout(0)).Info()),
+		"part of a lockout":      only(c.Rate("f", throttle.PerSecond(1).Lockout(1500*time.Microsecond)).Info()),
+		"a burst too long":       only(c.Rate("g", throttle.Per(2, time.Hour).Burst(2*100*365*24+1)).Info()),
+		"burst 0":                only(c.Rate("h", throttle.PerSecond(1).Burst(0)).Info()),
 		"slots":                  only(c.Slots("a", 0, time.Second).Lease(background, "x")),
 		"0 units":                only(rate.AllowN(background, "a", 0)),
 		"at most 0":              only(rate.AllowAtMost(background, "a", 0)),
@@ -305,4 +304,9 @@ func TestFallbacks(t *testing.T) {
 		require.NoError(t, rate.Wait(background, "w"))
 		require.ErrorIs(t, closed.Wait(background, "w"), throttle.ErrUnavailable)
 	}, throttle.FailOpen())
+}
+
+// allower is what most programs need of a limiter.
+type allower interface {
+	Allow(ctx context.Context, key string) (throttle.Result, error)
 }

@@ -92,12 +92,14 @@ func TestCoalescing_callersThatLeave(t *testing.T) {
 	})
 }
 
-// Each caller pays for a call of its own if coalescing is off, if a denial may begin a lockout, and of a Policy.
-func TestCoalescing_off(t *testing.T) {
+// Each caller pays for a call of its own if it asks for several units, if a denial may begin a lockout, and of a Policy.
+func TestCoalescing_never(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := newSlow(t, time.Millisecond)
-		limiters := []throttle.Allower{c.Rate("hot", throttle.PerHour(3), throttle.Coalesce(false)), c.Rate("login", throttle.PerHour(3).Lockout(time.Hour)), c.Policy("none")}
-		manyAtOnce(21, func(i int) { _, _ = limiters[i%3].Allow(background, "") })
+		hot, login, none := c.Rate("hot", throttle.PerHour(3)), c.Rate("login", throttle.PerHour(3).Lockout(time.Hour)), c.Policy("none")
+		manyAtOnce(7, func(int) { _, _ = hot.AllowN(background, "", 2) })
+		manyAtOnce(7, func(int) { _, _ = login.Allow(background, "") })
+		manyAtOnce(7, func(int) { _, _ = none.Allow(background, "") })
 		require.EqualValues(t, 21, s.Calls())
 	})
 }
@@ -107,7 +109,7 @@ func TestCoalescing_off(t *testing.T) {
 func TestDenyCache(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c := newReal(t, slowReply(s), throttle.Clock(s.Now), throttle.DenyCache(true))
+		c := newReal(t, slowReply(s), throttle.DenyCache(true))
 		limiter, began := c.Rate("a", throttle.PerMinute(1)), s.Now()
 		must(limiter.Allow(background, ""))
 		denied := must(limiter.Allow(background, ""))
@@ -135,13 +137,21 @@ func TestDenyCache(t *testing.T) {
 	})
 }
 
-// slowReply delays every reply.
-func slowReply(s *throttletest.Server) processor {
-	return func(ctx context.Context, cmd redis.Cmder) error {
+// slowReply delays every reply of a server.
+func slowReply(s *throttletest.Server) clocked {
+	return clocked{func(ctx context.Context, cmd redis.Cmder) error {
 		defer time.Sleep(20 * time.Millisecond)
 		return s.Process(ctx, cmd)
-	}
+	}, s}
 }
+
+// clocked has the clock of a server.
+type clocked struct {
+	processor
+	clock *throttletest.Server
+}
+
+func (c clocked) Now() time.Time { return c.clock.Now() }
 
 // A panic of a hook in a caller's goroutine is the caller's. Those who wait for its command are served, and nothing that
 // the command held stays taken.

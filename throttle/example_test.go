@@ -81,7 +81,7 @@ func ExampleFailOpen() {
 	defer client.Close()
 	pages, login := client.Rate("pages", throttle.PerHour(4)), client.Rate("login", throttle.PerHour(4), throttle.FailClosed())
 	server.Fail(errors.New("connection refused"))
-	for _, limiter := range []throttle.Allower{pages, login} {
+	for _, limiter := range []throttle.Rate{pages, login} {
 		result, _ := limiter.Allow(background, "bob")
 		fmt.Println(result.Allowed, result.Source)
 	}

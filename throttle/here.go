@@ -18,11 +18,14 @@ const localKeys = 100_000
 // here is a Processor in this process, for FailLocal.
 type here struct {
 	*memory.Table
-	now func() time.Time
+	of *Client
 }
 
+// Now returns the time of the client's clock.
+func (h here) Now() time.Time { return h.of.now() }
+
 func (h here) Process(_ context.Context, cmd redis.Cmder) error {
-	err := h.Table.Process(funnel.Micros(h.now().UnixMicro()), cmd)
+	err := h.Table.Process(funnel.Micros(h.Now().UnixMicro()), cmd)
 	cmd.SetErr(err)
 	return err
 }
@@ -30,8 +33,8 @@ func (h here) Process(_ context.Context, cmd redis.Cmder) error {
 // decidesHere makes the client that decides in this process, if there is none yet.
 func (c *Client) decidesHere() {
 	if c.inside == nil {
-		o := options{settings: settings{timeout: c.o.timeout}, logger: c.o.logger, now: c.o.now, keyPrefix: c.o.keyPrefix}
-		c.inside = newClient(here{memory.NewTable(localKeys), c.o.now}, o)
+		o := options{settings: settings{timeout: c.o.timeout}, logger: c.o.logger, keyPrefix: c.o.keyPrefix}
+		c.inside = newClient(here{memory.NewTable(localKeys), c}, o)
 	}
 }
 

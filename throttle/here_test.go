@@ -23,7 +23,7 @@ func TestFailLocal(t *testing.T) {
 		c, s := throttletest.New(t, throttle.FailLocal(0.25))
 		rate, slow := c.Rate("r", throttle.PerMinute(8)), c.Rate("s", throttle.PerMinute(1))
 		s.Fail(serverError("LOADING"))
-		admits := func(key string, limiter throttle.Allower) (n int) {
+		admits := func(key string, limiter allower) (n int) {
 			for range 20 {
 				r := must(limiter.Allow(background, key))
 				require.Equal(t, throttle.FailedLocal, r.Source)
@@ -63,12 +63,12 @@ func TestFailLocal(t *testing.T) {
 		_, err := slots.Lease(background, "a")
 		require.ErrorContains(t, err, "denied")
 		require.NoError(t, lease.Close())
-		require.True(t, must(slots.Hold(background, "a", "me")).Allowed)
+		require.True(t, must(slots.Take(background, "a", "me")).Allowed)
 
 		require.ErrorIs(t, only(c.Policy("p").Allow(background, "a")), throttle.ErrUnavailable)
 		require.ErrorIs(t, only(rate.Peek(background, "a")), throttle.ErrUnavailable)
 		for _, share := range []float64{0, -1, 1.1} {
-			require.ErrorIs(t, c.Rate("x", throttle.PerMinute(1), throttle.FailLocal(share)).Info().Err, throttle.ErrParams)
+			require.ErrorIs(t, only(c.Rate("x", throttle.PerMinute(1), throttle.FailLocal(share)).Info()), throttle.ErrParams)
 		}
 		s.Fail(nil)
 		s.Advance(time.Minute)
@@ -96,10 +96,7 @@ func TestObserve_asReturned(t *testing.T) {
 					res, err := rate.Reserve(background, "a", n, time.Minute)
 					return res.Result, err
 				},
-				"Hold": func() (throttle.Result, error) {
-					h, err := slots.Hold(background, "a", fmt.Sprint(n))
-					return h.Result, err
-				},
+				"Take": func() (throttle.Result, error) { return slots.Take(background, "a", fmt.Sprint(n)) },
 				"Lease": func() (throttle.Result, error) {
 					lease, err := slots.Lease(background, "a")
 					if denied := (*throttle.DeniedError)(nil); errors.As(err, &denied) {

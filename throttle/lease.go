@@ -100,7 +100,7 @@ func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result,
 	}
 	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
-	r, _, err := l.slot(ctx, key, holder, take)
+	r, err := l.slot(ctx, key, holder, take)
 	if l.falls("Lease", err) {
 		lease, r, cause := (*Lease)(nil), Result{}, err
 		if lease, r, err = l.here().lease(ctx, key, holder); lease != nil {
@@ -129,60 +129,55 @@ func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result,
 	return lease, r, nil
 }
 
-// slot takes or renews a slot, or looks. It reports whether the slot was held before.
-func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Result, renewed bool, err error) {
+// slot takes or renews a slot, or looks.
+func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Result, err error) {
 	if l.answer != asks {
-		return l.fixed(1), false, nil
+		return l.fixed(1), nil
 	}
 	cmd, args := l.wait.Call(ctx)
 	args = append(append(args, l.boxed().first...), holder, "MS")
 	args[0], args[1] = l.kind.command(m), l.prefix+key
 	ints, err := l.c.conn.Do(cmd, args)
 	if err != nil {
-		return Result{}, false, err
+		return Result{}, err
 	}
 	r, sixth, err := l.result(ints, 1, m)
-	return r, sixth == 1, err
-}
-
-// Holding is the decision of Hold.
-type Holding struct {
-	Result
-	Renewed bool // the holder had the slot already. Granted is then 0
-}
-
-// Hold takes or renews a slot for a holder that the caller names (1 to 512 bytes). Nothing renews it afterwards. If you
-// expect Renewed and it is false, the slot had been lost.
-func (s Slots) Hold(ctx context.Context, key, holder string) (Holding, error) {
-	return s.hold(ctx, "Hold", key, holder, take)
-}
-
-// Peek returns what Hold would return and changes nothing. Allowed: the holder has a slot or would get one. Remaining
-// is how many slots are free now.
-func (s Slots) Peek(ctx context.Context, key, holder string) (Holding, error) {
-	return s.hold(ctx, "Peek", key, holder, peek)
-}
-
-func (s Slots) hold(ctx context.Context, v string, key, holder string, m mode) (h Holding, err error) {
-	defer s.l.observe(v, key, time.Now(), &h.Result, &err)
-	if err := s.l.checkHolder(ctx, v, holder); err != nil {
-		return Holding{}, err
+	if r.Renewed = sixth == 1; r.Renewed {
+		r.Granted = 0
 	}
-	h.Result, h.Renewed, err = s.l.slot(ctx, key, holder, m)
+	return r, err
+}
+
+// Take takes or renews a slot for a holder that the caller names (1 to 512 bytes). Nothing renews it afterwards. If you
+// expect Renewed and it is false, the slot had been lost.
+func (s Slots) Take(ctx context.Context, key, holder string) (Result, error) {
+	return s.take(ctx, "Take", key, holder, take)
+}
+
+// Peek returns what Take would return and changes nothing. Allowed: the holder has a slot or would get one. Remaining
+// is how many slots are free now.
+func (s Slots) Peek(ctx context.Context, key, holder string) (Result, error) {
+	return s.take(ctx, "Peek", key, holder, peek)
+}
+
+func (s Slots) take(ctx context.Context, v string, key, holder string, m mode) (r Result, err error) {
+	defer s.l.observe(v, key, time.Now(), &r, &err)
+	if err := s.l.checkHolder(ctx, v, holder); err != nil {
+		return Result{}, err
+	}
+	r, err = s.l.slot(ctx, key, holder, m)
 	switch cause := err; {
 	case s.l.falls(v, err):
-		h, err = (Slots{named{s.l.here()}}).hold(ctx, v, key, holder, m)
-		h.locally(cause)
+		r, err = (Slots{named{s.l.here()}}).take(ctx, v, key, holder, m)
+		r.locally(cause)
 	case err != nil:
-		h.Result, err = s.l.failed(v, 1, err)
-	case h.Source == FromServer && m == peek:
-		if h.Granted = 0; h.Allowed && !h.Renewed { // the reply counts the slot that Hold would take
-			h.Remaining++
+		r, err = s.l.failed(v, 1, err)
+	case r.Source == FromServer && m == peek:
+		if r.Granted = 0; r.Allowed && !r.Renewed { // the reply counts the slot that Take would take
+			r.Remaining++
 		}
-	case h.Renewed:
-		h.Granted = 0
 	}
-	return h, err
+	return r, err
 }
 
 // Release gives back a holder's slot and reports whether it was held.
@@ -257,10 +252,10 @@ func (l *Lease) renew(sent time.Time) {
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), lapses)
-		_, renewed, err := l.l.slot(ctx, l.key, l.Holder, take)
+		r, err := l.l.slot(ctx, l.key, l.Holder, take)
 		cancel()
 		switch {
-		case err == nil && renewed:
+		case err == nil && r.Renewed:
 			sent, pause = now, ttl/3
 		case err == nil: // the renewal may have taken it again
 			l.end(fmt.Errorf("%w: it had lapsed, or was released", ErrLost))

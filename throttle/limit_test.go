@@ -48,11 +48,11 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, plans.Reset(background, "bob"))
 		require.Zero(t, s.Keys())
 		for _, err := range []error{
-			plans.With(throttle.Units(1)).Info().Err, quota.With(throttle.PerHour(1)).Info().Err, quota.With(throttle.Limit{}).Info().Err, throttle.Rate{}.Info().Err,
-			c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info().Err, c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info().Err,
-			c.Window("exact", 1, 0, throttle.Exact()).Info().Err, c.Rate("x", throttle.PerHour(1), throttle.Exact()).Info().Err,
-			c.Window("y", 1, time.Hour, throttle.In(nil)).Info().Err, c.Window("z", 1, throttle.Month).Info().Err, only(throttle.New(throttletest.NewServer(), throttle.Exact())),
-			c.Rate("other", throttle.PerHour(1), throttle.KeyPrefix("x")).Info().Err, only(throttle.Slots{}.Hold(background, "a", "me")),
+			only(plans.With(throttle.Units(1)).Info()), only(quota.With(throttle.PerHour(1)).Info()), only(quota.With(throttle.Limit{}).Info()), only(throttle.Rate{}.Info()),
+			only(c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info()), only(c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info()),
+			only(c.Window("exact", 1, 0, throttle.Exact()).Info()), only(c.Rate("x", throttle.PerHour(1), throttle.Exact()).Info()),
+			only(c.Window("y", 1, time.Hour, throttle.In(nil)).Info()), only(c.Window("z", 1, throttle.Month).Info()), only(throttle.New(throttletest.NewServer(), throttle.Exact())),
+			only(c.Rate("other", throttle.PerHour(1), throttle.KeyPrefix("x")).Info()), only(throttle.Slots{}.Take(background, "a", "me")),
 		} {
 			require.ErrorIs(t, err, throttle.ErrParams)
 		}
@@ -71,13 +71,13 @@ func TestLimits_withoutTheServer(t *testing.T) {
 		reserved := must(rate.Reserve(background, "a", 3, time.Minute))
 		require.Equal(t, want, reserved.Result)
 		require.NoError(t, reserved.Cancel(background))
-		require.Equal(t, want.Allowed, must(slots.Hold(background, "a", "me")).Allowed)
+		require.Equal(t, want.Allowed, must(slots.Take(background, "a", "me")).Allowed)
 		require.False(t, must(slots.Release(background, "a", "me")))
 		lease, err := slots.Acquire(background, "a")
 		require.Equal(t, want.Allowed, err == nil)
 		require.NoError(t, lease.Close())
 		must(rate.Pause(background, "a", time.Minute))
-		require.Equal(t, throttle.Info{Name: "plans", Units: want.Limit}, rate.Info())
+		require.Equal(t, throttle.Info{Name: "plans", Units: want.Limit}, must(rate.Info()))
 		require.Equal(t, calls, s.Calls())
 		all := must(c.All(background, day.Part("a", 1), rate.Part("a", 3)))
 		require.Equal(t, []any{want.Allowed, want, want.Granted / 3}, []any{all.Allowed, all.Each[1], all.Each[0].Granted})
@@ -91,21 +91,21 @@ func TestSlots_namedHolders(t *testing.T) {
 	c, _ := throttletest.New(t)
 	jobs := c.Slots("jobs", 2, time.Minute)
 	for i, step := range []struct {
-		verb               func(context.Context, string, string) (throttle.Holding, error)
+		verb               func(context.Context, string, string) (throttle.Result, error)
 		holder             string
 		allowed, renewed   bool
 		remaining, granted int64
 	}{
-		{jobs.Peek, "a", true, false, 2, 0}, {jobs.Hold, "a", true, false, 1, 1}, {jobs.Hold, "a", true, true, 1, 0}, {jobs.Peek, "a", true, true, 1, 0},
-		{jobs.Hold, "b", true, false, 0, 1}, {jobs.Hold, "c", false, false, 0, 0}, {jobs.Peek, "c", false, false, 0, 0},
-		{jobs.With(throttle.Units(3)).Hold, "c", true, false, 0, 1},
+		{jobs.Peek, "a", true, false, 2, 0}, {jobs.Take, "a", true, false, 1, 1}, {jobs.Take, "a", true, true, 1, 0}, {jobs.Peek, "a", true, true, 1, 0},
+		{jobs.Take, "b", true, false, 0, 1}, {jobs.Take, "c", false, false, 0, 0}, {jobs.Peek, "c", false, false, 0, 0},
+		{jobs.With(throttle.Units(3)).Take, "c", true, false, 0, 1},
 	} {
 		h := must(step.verb(background, "", step.holder))
 		require.Equal(t, []any{step.allowed, step.renewed, step.remaining, step.granted}, []any{h.Allowed, h.Renewed, h.Remaining, h.Granted}, i)
 	}
 	require.True(t, must(jobs.Release(background, "", "a")))
 	require.False(t, must(jobs.Release(background, "", "a")))
-	require.ErrorIs(t, only(jobs.Hold(background, "", "")), throttle.ErrParams)
+	require.ErrorIs(t, only(jobs.Take(background, "", "")), throttle.ErrParams)
 	require.ErrorIs(t, only(jobs.Release(background, "", "")), throttle.ErrParams)
 }
 

@@ -12,12 +12,6 @@ import (
 	"gothrottle/throttle/internal/wire"
 )
 
-// Allower is what most services need of a limiter: Rate, Window, Quota and Policy are Allowers. If you accept this
-// type, your tests need neither a server nor this package's clients.
-type Allower interface {
-	Allow(ctx context.Context, key string) (Result, error)
-}
-
 // limiter is a limit of a name.
 type limiter struct {
 	*family
@@ -46,11 +40,8 @@ type family struct {
 // Rate is a limiter that drains at a rate.
 type Rate struct{ counts }
 
-// Window is a limiter over a sliding window.
+// Window is a limiter over a sliding window, or over fixed ones: see Client.Quota.
 type Window struct{ counts }
-
-// Quota is a limiter over fixed windows.
-type Quota struct{ counts }
 
 // Policy is a limiter whose limits are in the server's configuration. It takes no refunds or settlements, and All
 // cannot combine it.
@@ -82,9 +73,6 @@ func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.another(limit))
 // With returns the limiter of the same name, period and options with other Units: see Rate.With.
 func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.another(limit))} }
 
-// With returns the limiter of the same name, period and options with other Units: see Rate.With.
-func (q Quota) With(limit Limit) Quota { return Quota{withLimit(q.l.another(limit))} }
-
 // With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
 func (s Slots) With(limit Limit) Slots {
 	return Slots{named{s.l.another(limit)}}
@@ -93,32 +81,32 @@ func (s Slots) With(limit Limit) Slots {
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
 type Info struct {
 	Name    string
-	Err     error         // why the limiter is refused, or nil
 	Units   int64         // how many fit at once
 	Span    time.Duration // how long a full limiter takes to drain, if nobody takes more
-	Next    time.Duration // the longest time until a limiter in use has one more unit; for a Window or a Quota, the period
+	Next    time.Duration // the longest time until a limiter in use has one more unit; for a Window, the period
 	Lockout time.Duration // a Rate's, or 0
 }
 
-// Info describes the limiter. Units is 1<<63 - 1 if it is Unlimited and 0 if it is Suspended; neither has times.
-func (a named) Info() Info {
+// Info describes the limiter. The error says why its verbs refuse to work. Units is 1<<63 - 1 if the limiter is Unlimited
+// and 0 if it is Suspended; neither has times.
+func (a named) Info() (info Info, err error) {
 	l := a.l
-	info := Info{Err: l.broken()}
 	if l.family != nil {
 		info.Name = l.name
 	}
+	if err := l.broken(); err != nil {
+		return info, err
+	}
 	if l.answer != asks {
 		info.Units = l.fixed(0).Limit
-		return info
+		return info, nil
 	}
 	info.Units, info.Lockout = l.bounds.units, l.lockout
-	if info.Err == nil {
-		info.Span, info.Next = l.drain(l.bounds.units), l.drain(1)
-	}
+	info.Span, info.Next = l.drain(l.bounds.units), l.drain(1)
 	if l.kind == slotsKind { // they come back when their holders release them
 		info.Next = 0
 	}
-	return info
+	return info, nil
 }
 
 // broken returns why no verb works, or nil.
@@ -202,7 +190,7 @@ func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode
 		return l.fixed(n), nil
 	case m == take && l.remembers() && l.recall(key, n, &r):
 		return r, nil
-	case m == take && n == 1 && l.merges():
+	case m == take && n == 1 && l.bounds.merges():
 		err = l.merge(ctx, key, &r)
 	default:
 		r, err = l.send(ctx, l.clock(), key, n, m)
@@ -232,9 +220,6 @@ func (f *family) observe(v string, key string, began time.Time, r *Result, err *
 		f.c.o.observe(Event{v, f.name, key, *r, *err, time.Since(began)})
 	}
 }
-
-// merges reports whether concurrent calls of Allow become one command.
-func (l *limiter) merges() bool { return l.bounds.merges() && (l.coalesce || l.settings.units > 0) }
 
 // spends reports whether Allow spends units of a budget.
 func (l *limiter) spends() bool { return l.settings.units > 0 && l.bounds.merges() }

@@ -84,7 +84,6 @@ func TestAllow_allocations(t *testing.T) {
 		most   float64
 	}{
 		"merges":                 {nil, plain, FromServer, 3},
-		"plain":                  {Coalesce(false), plain, FromServer, 3},
 		"budget":                 {Budget(1e6, time.Hour), plain, FromBudget, 0},
 		"one of a few plans":     {nil, func(r Rate, _ Window) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, FromServer, 3},
 		"limits from data":       {nil, func(_ Rate, l Window) (Result, error) { return l.With(Units(1000)).Allow(ctx, "k") }, FromServer, 3},

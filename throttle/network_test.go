@@ -86,7 +86,7 @@ func TestCommand_whatHooksSee(t *testing.T) {
 		return s.Process(ctx, cmd)
 	}), throttle.KeyPrefix("p-"))
 	login, quota := c.Rate("login", throttle.PerMinute(5).Lockout(time.Second)), c.Quota("quota", 2, time.Hour)
-	for want, limiter := range map[string]throttle.Allower{
+	for want, limiter := range map[string]allower{
 		"[GO.THROTTLE p-rate:bob 1 2 3600000 MS] go.throttle 7\n":             c.Rate("rate", throttle.PerHour(2)),
 		"[GO.THROTTLE p-login:bob 4 5 60000 LOCKOUT 1000 MS] go.throttle 7\n": login,
 		"[GO.WINDOW p-window:bob 2 3600000 MS] go.window 7\n":                 c.Window("window", 2, time.Hour),

@@ -66,10 +66,10 @@ var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 // Callers in a hurry do not make a server look dead, and get their context's error whatever the fallback.
 func TestCircuit_callersInAHurry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := newSlow(t, 10*time.Millisecond, throttle.Coalesce(false), throttle.FailOpen())
+		c, _ := newSlow(t, 10*time.Millisecond, throttle.FailOpen())
 		for range 80 { // longer than the time limit of one
 			ctx, cancel := context.WithTimeout(background, time.Millisecond)
-			require.ErrorIs(t, only(hourly(c).Allow(ctx, "")), context.DeadlineExceeded)
+			require.ErrorIs(t, only(hourly(c).AllowN(ctx, "", 2)), context.DeadlineExceeded) // nothing that others wait for
 			cancel()
 		}
 		require.Equal(t, throttle.FromServer, must(hourly(c).Peek(background, "")).Source)

@@ -35,7 +35,7 @@ func TestBudget_close(t *testing.T) {
 // load is calls of one limit by some callers, each in bursts at random times. One asks all clients, several ask
 // one each.
 type load struct {
-	limit          func(*throttle.Client, throttle.Option) throttle.Allower
+	limit          func(*throttle.Client, throttle.Option) allower
 	perSecond      float64
 	callers, burst int
 	calls          int64
@@ -43,8 +43,8 @@ type load struct {
 }
 
 // ofRate returns the limiters of a rate.
-func ofRate(count int64, period time.Duration) func(*throttle.Client, throttle.Option) throttle.Allower {
-	return func(c *throttle.Client, o throttle.Option) throttle.Allower {
+func ofRate(count int64, period time.Duration) func(*throttle.Client, throttle.Option) allower {
+	return func(c *throttle.Client, o throttle.Option) allower {
 		return c.Rate("l", throttle.Per(count, period), o)
 	}
 }
@@ -53,7 +53,7 @@ func ofRate(count int64, period time.Duration) func(*throttle.Client, throttle.O
 func (l load) shares(t *testing.T, budget throttle.Option) (admitted, waited, commands float64) {
 	t.Helper()
 	s := throttletest.NewServer()
-	var limiters []throttle.Allower
+	var limiters []allower
 	for _, trip := range l.trips {
 		limiters = append(limiters, l.limit(newReal(t, slow(s, trip), throttle.Timeout(time.Second)), budget))
 	}
@@ -83,8 +83,8 @@ func (l load) shares(t *testing.T, budget throttle.Option) (admitted, waited, co
 // -short a seventh of the loads is tried.
 func TestBudget_costsNoAdmissions(t *testing.T) {
 	tries := 0
-	quota := func(c *throttle.Client, o throttle.Option) throttle.Allower { return c.Quota("l", 20, 24*time.Hour, o) }
-	window := func(c *throttle.Client, o throttle.Option) throttle.Allower {
+	quota := func(c *throttle.Client, o throttle.Option) allower { return c.Quota("l", 20, 24*time.Hour, o) }
+	window := func(c *throttle.Client, o throttle.Option) allower {
 		return c.Window("l", 1000, 10*time.Second, o)
 	}
 	for _, l := range []load{

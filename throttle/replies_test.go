@@ -84,7 +84,7 @@ func TestReplies_tooShort(t *testing.T) {
 
 func wantNoDecision(t *testing.T, what string, server Processor, call func(*Client) (Result, error)) {
 	t.Helper()
-	for _, o := range []Option{nil, Coalesce(false), Budget(5, time.Second), DenyCache(true), FailOpen()} {
+	for _, o := range []Option{nil, Budget(5, time.Second), DenyCache(true), FailOpen()} {
 		c := open(t, server, o)
 		for range 2 {
 			r, err := call(c)

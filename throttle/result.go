@@ -8,6 +8,7 @@ const Never time.Duration = 1<<63 - 1
 // Result is a decision. The zero Result denies. A denial isn't an error.
 type Result struct {
 	Allowed    bool
+	Renewed    bool          // of Slots: the holder had the slot already. Granted is then 0
 	Limit      int64         // units that fit at once
 	Remaining  int64         // whole units left, 0 to Limit
 	Granted    int64         // units taken; negative: units given back

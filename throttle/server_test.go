@@ -184,7 +184,6 @@ func linearizable(t *testing.T, rounds int, connect func() throttle.Processor) {
 		taken     int64
 		remembers bool
 	}{
-		"plain":   {option: throttle.Coalesce(false)},
 		"merged":  {},
 		"denials": {option: throttle.DenyCache(true), remembers: true},
 		"budgets": {option: throttle.Budget(units, 24*time.Hour), taken: linearClients * units},
@@ -197,7 +196,7 @@ func linearizable(t *testing.T, rounds int, connect func() throttle.Processor) {
 			for seed := range uint64(rounds) {
 				r := rand.New(rand.NewPCG(seed, 5))
 				limit := 1 + r.Int64N(40)
-				history := linearRound(t, r, func(id int) throttle.Quota {
+				history := linearRound(t, r, func(id int) throttle.Window {
 					return clients[id%linearClients].Quota(fmt.Sprint(limit), limit, 24*time.Hour)
 				}, fmt.Sprint(seed))
 				if porcupine.CheckOperationsTimeout(quotaModel(limit, mode.taken, mode.remembers), history, time.Minute) != porcupine.Ok {
@@ -209,7 +208,7 @@ func linearizable(t *testing.T, rounds int, connect func() throttle.Processor) {
 }
 
 // linearRound makes the calls of eight goroutines, one in eight of them a refund.
-func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) throttle.Quota, key string) (all []porcupine.Operation) {
+func linearRound(t *testing.T, r *rand.Rand, limiter func(id int) throttle.Window, key string) (all []porcupine.Operation) {
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	var clock atomic.Int64 // the order of calls and returns

@@ -7,7 +7,7 @@ import (
 )
 
 // Option sets how a client and its limiters behave. New takes the client's options and those that all its limiters
-// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, Coalesce, DenyCache, Budget and AwaitServer.
+// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, DenyCache, Budget and AwaitServer.
 type Option func(*options)
 
 // options is what an Option sets.
@@ -16,7 +16,6 @@ type options struct {
 	keyPrefix string
 	observe   func(Event)
 	logger    *slog.Logger
-	now       func() time.Time
 	script    bool
 	ofClient  string // the name of an option that only New takes
 	shape     shape
@@ -34,7 +33,7 @@ func (s *shape) of(b bounds, err error) (bounds, error) {
 	case err != nil:
 		return b, err
 	case s.exact && b.kind != windowKind:
-		return b, params("Exact is an option of a Window")
+		return b, params("Exact is an option of a sliding Window")
 	case s.aligned && b.kind != quotaKind:
 		return b, params("In is an option of a Quota")
 	}
@@ -64,7 +63,6 @@ type settings struct {
 	timeout  time.Duration
 	fallback Source  // "" returns an error
 	share    float64 // of FailLocal
-	coalesce bool
 	denies   bool
 	awaits   bool
 	units    int64
@@ -87,17 +85,14 @@ func Logger(l *slog.Logger) Option {
 	return func(o *options) { o.logger, o.ofClient = cmp.Or(l, slog.Default()), "Logger" }
 }
 
-// Clock sets the clock for deny caches, budgets, time zones and pauses in an outage, by default time.Now. Tests may
-// pass their own. Only New takes it.
-func Clock(now func() time.Time) Option { return func(o *options) { o.now, o.ofClient = now, "Clock" } }
-
 // Script is for servers without the module, such as most managed services: the client sends the commands as a Lua
 // script. Replies and keys are the same, so some clients may use the module and others the script. A Policy needs the
 // module. docs/managed.md lists the limits that the script refuses. Only New takes it.
 func Script() Option { return func(o *options) { o.script, o.ofClient = true, "Script" } }
 
-// Timeout bounds every call, from the verb to its return, by default to 50 ms. A call may end a sixteenth of that
-// earlier. If the caller's context ends before, so does the call, with the context's error.
+// Timeout bounds every call, from the verb to its return, by default to 50 ms. It should be longer than two round trips:
+// a call of Allow may wait for another one's. A call may end a sixteenth of the Timeout earlier. If the caller's context
+// ends before, so does the call, with the context's error.
 func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }
 
 // FailOpen admits if the server does not decide: instead of an error that is Undecided, decisions return a Result with
@@ -115,11 +110,6 @@ func FailClosed() Option { return func(s *options) { s.fallback, s.share = Faile
 func FailLocal(share float64) Option {
 	return func(s *options) { s.fallback, s.share = FailedLocal, share }
 }
-
-// Coalesce sets whether concurrent Allow calls for one key become one command, whose units go first come, first served.
-// By default they do, so Timeout should be longer than two round trips. With a Budget they always do; those of a Policy
-// or with a Lockout never.
-func Coalesce(on bool) Option { return func(s *options) { s.coalesce = on } }
 
 // DenyCache makes Allow and AllowN repeat a denial in this process until its RetryAfter has passed (for a Policy, at
 // most 1 s). It notices late when another process refunds units, deletes a key or changes a policy. A denied key takes

@@ -103,7 +103,7 @@ type key struct{}
 func TestAcquire(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		jobs, began := c.Slots("jobs", 1, time.Minute), time.Now()
-		must(jobs.Hold(background, "", "gone"))
+		must(jobs.Take(background, "", "gone"))
 		ctx, cancel := context.WithTimeout(background, 10*time.Second)
 		defer cancel()
 		err := only(jobs.Acquire(ctx, ""))

@@ -20,8 +20,13 @@ import (
 
 // GRPC limits the calls of a gRPC server. A stream counts as one call.
 type GRPC struct {
-	Limiter throttle.Allower
+	Limiter allower
 	Key     func(context.Context) string // ByPeer, ByMetadata or your own
+}
+
+// allower is a throttle.Rate, throttle.Window or throttle.Policy.
+type allower interface {
+	Allow(ctx context.Context, key string) (throttle.Result, error)
 }
 
 // Unary is for grpc.ChainUnaryInterceptor.

@@ -19,7 +19,7 @@ import (
 // decide makes decisions of each outcome, for two keys.
 func decide(t *testing.T, observe func(throttle.Event)) {
 	t.Helper()
-	client, server := throttletest.New(t, throttle.Observe(observe), throttle.Logger(quiet), throttle.Timeout(patient), throttle.Coalesce(false))
+	client, server := throttletest.New(t, throttle.Observe(observe), throttle.Logger(quiet), throttle.Timeout(patient))
 	for _, key := range []string{"a", "b"} {
 		for range 3 { // the third is denied
 			_, err := client.Rate("t", throttle.PerHour(2)).Allow(t.Context(), key)

@@ -10,9 +10,9 @@ import (
 	"gothrottle/throttle"
 )
 
-// verbs are those of Rate, Window and Quota.
+// verbs are those of Rate and Window.
 type verbs interface {
-	throttle.Allower
+	Allow(context.Context, string) (throttle.Result, error)
 	AllowN(context.Context, string, int64) (throttle.Result, error)
 	AllowAtMost(context.Context, string, int64) (throttle.Result, error)
 	Peek(context.Context, string) (throttle.Result, error)
@@ -26,8 +26,6 @@ type verbs interface {
 func (l *limit) other(limiter any) verbs {
 	switch limiter := limiter.(type) {
 	case throttle.Window:
-		return limiter.With(throttle.Units(2 * l.Units))
-	case throttle.Quota:
 		return limiter.With(throttle.Units(2 * l.Units))
 	}
 	rate := throttle.Per(2*l.Units, l.Period)
@@ -113,21 +111,21 @@ func (s *step) keyName() string { return fmt.Sprint("{", s.Key, "}") }
 
 // slot is a call of Slots. A lease is held for some time, and lost in between or closed.
 func (r *run) slot(ctx context.Context, o *outcome, l throttle.Slots, key string) {
-	var h throttle.Holding
+	var p throttle.Result
 	holder := fmt.Sprint("holder of ", o.At)
 	switch o.Verb {
 	case "Lease":
 		o.lease, o.Err = l.Lease(ctx, key)
 	case "Acquire":
 		o.lease, o.Err = l.Acquire(ctx, key)
-	case "Hold":
-		h, o.Err = l.Hold(ctx, key, holder)
+	case "Take":
+		p, o.Err = l.Take(ctx, key, holder)
 	case "PeekSlot":
-		h, o.Err = l.Peek(ctx, key, holder)
+		p, o.Err = l.Peek(ctx, key, holder)
 	}
 	o.Ended = time.Since(r.epoch)
 	if o.lease == nil {
-		o.Parts = []throttle.Result{h.Result}
+		o.Parts = []throttle.Result{p}
 		return
 	}
 	o.Parts = []throttle.Result{o.lease.Result}

@@ -29,14 +29,14 @@ type world struct {
 
 // limit is a limiter with its options.
 type limit struct {
-	Kind              string // rate, window, quota, slots, unlimited or suspended
-	Units             int64
-	Period            time.Duration
-	Timeout, Lockout  time.Duration
-	Open, Closed      bool // FailOpen, FailClosed
-	Local             bool // FailLocal, a half
-	Budget            int64
-	Denies, NoMerging bool
+	Kind             string // rate, window, quota, slots, unlimited or suspended
+	Units            int64
+	Period           time.Duration
+	Timeout, Lockout time.Duration
+	Open, Closed     bool // FailOpen, FailClosed
+	Local            bool // FailLocal, a half
+	Budget           int64
+	Denies           bool
 }
 
 // step is one call. Instants are distinct, in µs, so that a world runs the same way each time.
@@ -73,7 +73,7 @@ var (
 func (l *limit) verbs() []string {
 	switch {
 	case l.Kind == "slots":
-		return []string{"Lease", "Hold", "Acquire", "PeekSlot"}
+		return []string{"Lease", "Take", "Acquire", "PeekSlot"}
 	case l.Lockout > 0:
 		return []string{"Allow", "AllowN", "Peek", "All"}
 	}
@@ -169,7 +169,7 @@ func (w *world) limit(r *rand.Rand) limit {
 	case 2:
 		l.Local = true
 	}
-	l.Denies, l.NoMerging = r.IntN(3) == 0, r.IntN(4) == 0
+	l.Denies = r.IntN(3) == 0
 	switch {
 	case l.Kind == "rate" && r.IntN(4) == 0:
 		l.Lockout = pick(r, 100*time.Millisecond, 3*time.Second)

@@ -21,7 +21,7 @@ func (r *run) results(o *outcome) string {
 	}
 	if o.Err != nil {
 		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed || r.Limits[o.Limit].Local
-		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, throttle.ErrClosed) {
+		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Take"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, throttle.ErrClosed) {
 			return "it has a fallback"
 		}
 		return ""
@@ -69,7 +69,7 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 		return "it has another source"
 	}
 	switch o.Verb {
-	case "Allow", "AllowN", "Lease", "Acquire", "Hold", "Reserve":
+	case "Allow", "AllowN", "Lease", "Acquire", "Take", "Reserve":
 		if !denied && (!p.Allowed || p.Granted != n || p.RetryAfter != 0) || denied && p.RetryAfter <= 0 && p.RetryAfter != throttle.Never {
 			return "all units or none are granted"
 		}

@@ -267,7 +267,7 @@ const connections = 30
 // declare makes the limiter on a client.
 func (l *limit) declare(c *throttle.Client, i int) any {
 	name := fmt.Sprint("l", i)
-	o := []throttle.Option{throttle.Timeout(l.Timeout), throttle.DenyCache(l.Denies), throttle.Coalesce(!l.NoMerging)}
+	o := []throttle.Option{throttle.Timeout(l.Timeout), throttle.DenyCache(l.Denies)}
 	if l.Open {
 		o = append(o, throttle.FailOpen())
 	}

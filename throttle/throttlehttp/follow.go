@@ -64,7 +64,8 @@ func (s *slot) usage(quotas []quota, since time.Duration) (n int64) {
 	if remaining == s.res.Result.Remaining {
 		return 0
 	}
-	return limit - remaining - int64(float64(limit)*min(float64(since)/float64(s.Limiter.Info().Span), 1))
+	info, _ := s.Limiter.Info()
+	return limit - remaining - int64(float64(limit)*min(float64(since)/float64(info.Span), 1))
 }
 
 // quota is what an answer says of one limit of the other side.

@@ -48,10 +48,10 @@ type Response struct {
 	Tail   []byte // the last 16 KiB of the body: of a Cost only
 }
 
-// Limiter is a throttle.Rate, throttle.Window, throttle.Quota or throttle.Policy. Several rules need limiters of one
+// Limiter is a throttle.Rate, throttle.Window or throttle.Policy. Several rules need limiters of one
 // Client, without policies.
 type Limiter interface {
-	Info() throttle.Info
+	Info() (throttle.Info, error)
 	AllowN(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Peek(ctx context.Context, key string) (throttle.Result, error)
 }
@@ -106,9 +106,9 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if r.Share != 0 && len(l.rules) == 0 {
 			return nil, errors.New("throttlehttp: a share needs a rule before it, with the shared limit")
 		}
-		info := r.Limiter.Info()
-		if info.Err != nil {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", info.Name, info.Err)
+		info, err := r.Limiter.Info()
+		if err != nil {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q: %w", info.Name, err)
 		}
 		_, ok := r.Limiter.(parted)
 		if _, may := with(r.Limiter, throttle.Unlimited()); r.Limit != nil && !may {
@@ -188,8 +188,6 @@ func with(l Limiter, limit throttle.Limit) (Limiter, bool) {
 		return l.With(limit), true
 	case throttle.Window:
 		return l.With(limit), true
-	case throttle.Quota:
-		return l.With(limit), true
 	}
 	return l, false
 }
@@ -228,8 +226,8 @@ func (l *limiter) decide(r *http.Request) (throttle.AllResult, []ask, error) {
 // returnable is how much of a difference is settled that is known some time after the estimate: what has left the limit by itself
 // isn't given back. resets is after how long nothing of it is in use.
 func returnable(by Limiter, difference int64, age, resets time.Duration) int64 {
-	info := by.Info()
-	if info.Span == 0 { // an Unlimited plan, which SettleAll leaves out
+	info, _ := by.Info() // it has decided
+	if info.Span == 0 {  // an Unlimited plan, which SettleAll leaves out
 		return difference
 	}
 	if _, drains := by.(throttle.Rate); drains {
@@ -335,7 +333,7 @@ func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult)
 				continue
 			}
 			if l.varies {
-				info = asked[i].by.Info()
+				info, _ = asked[i].by.Info()
 				policies = append(policies, policy(&info, r.Limit))
 			}
 			states = append(states, state(&info, r))

@@ -74,12 +74,11 @@ func NewServer() *Server {
 	return s
 }
 
-// New returns a client of a new server, which share one clock, unless the options have another. The client is closed when
-// the test ends.
+// New returns a client of a new server, which share one clock. The client is closed when the test ends.
 func New(t testing.TB, options ...throttle.Option) (*throttle.Client, *Server) {
 	t.Helper()
 	s := NewServer()
-	c, err := throttle.New(s, append([]throttle.Option{throttle.Clock(s.Now)}, options...)...)
+	c, err := throttle.New(s, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,7 +123,7 @@ func (e *Engine) Load(set *rules.Set) error {
 			continue
 		}
 		limits[m] = e.bind(m)
-		if err := limits[m].at(e.remote).Info().Err; err != nil {
+		if _, err := limits[m].at(e.remote).Info(); err != nil {
 			return fmt.Errorf("%s: rule %s: %w", m.Place, m.Path, err)
 		}
 	}

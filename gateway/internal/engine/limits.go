@@ -36,7 +36,7 @@ func (b *bound) at(s store) limiter {
 }
 
 // limiter is a counter or throttle.Slots.
-type limiter interface{ Info() throttle.Info }
+type limiter interface{ Info() (throttle.Info, error) }
 
 // counter is what the other limiters of package throttle have in common.
 type counter interface {
@@ -206,14 +206,14 @@ func verdictOf(r throttle.Result, over bool) Verdict {
 func askSlot(ctx context.Context, s throttle.Slots, a *Ask) (Verdict, error) {
 	ask := s.Peek
 	if a.Hits > 0 {
-		ask = s.Hold
+		ask = s.Take
 	} else if a.Hits < 0 {
 		if _, err := s.Release(ctx, a.Key, a.Holder); err != nil {
 			return Verdict{}, err
 		}
 	}
-	h, err := ask(ctx, a.Key, a.Holder)
-	return verdictOf(h.Result, a.Hits >= 0 && !h.Allowed), err
+	r, err := ask(ctx, a.Key, a.Holder)
+	return verdictOf(r, a.Hits >= 0 && !r.Allowed), err
 }
 
 // askAll takes from the limits of all asks, or from none. Asks of one key are one part of the call.
@@ -274,10 +274,10 @@ func (e *Engine) look(ctx context.Context, at store, asks []*Ask) error {
 	for _, a := range asks {
 		if slots, is := a.at(at).(throttle.Slots); !is {
 			counters = append(counters, a)
-		} else if h, err := slots.Peek(ctx, a.Key, a.Holder); err != nil {
+		} else if r, err := slots.Peek(ctx, a.Key, a.Holder); err != nil {
 			return err
 		} else {
-			a.Verdict = verdictOf(h.Result, !h.Allowed)
+			a.Verdict = verdictOf(r, !r.Allowed)
 		}
 	}
 	if len(counters) == 0 {
@@ -335,7 +335,10 @@ func (e *Engine) askShared(ctx context.Context, at store, asks []*Ask) error {
 	return nil
 }
 
-func (a *Ask) partKey() string { return a.remote.Info().Name + ":" + a.Key + " " + a.Holder }
+func (a *Ask) partKey() string {
+	info, _ := a.remote.Info()
+	return info.Name + ":" + a.Key + " " + a.Holder
+}
 
 // part is the ask's part of a call for hits, or of a look.
 func (a *Ask) part(at store, hits int64) throttle.Part {
