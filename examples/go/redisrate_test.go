@@ -1,22 +1,44 @@
 package examples
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	old "github.com/go-redis/redis_rate/v10"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	redis_rate "gothrottle/throttle/redisrate"
 )
 
+// small has no more methods than redis_rate needs.
+type small struct {
+	redis.Scripter
+	deletes
+}
+
+type deletes interface {
+	Del(ctx context.Context, keys ...string) *redis.IntCmd
+}
+
 // Random calls have the same results by redis_rate and by throttle/redisrate, on one server: each has keys of its own. An
 // event takes 1000 s to drain, and times may differ by 100 s: so a slow machine changes nothing.
 func TestRedisRate_sameResults(t *testing.T) {
 	_, rdb := startServer(t)
-	before, after := old.NewLimiter(rdb), redis_rate.NewLimiter(rdb)
+	for name, after := range map[string]*redis_rate.Limiter{
+		"client": redis_rate.NewLimiter(rdb), "small": redis_rate.NewLimiter(small{rdb, rdb}), "small, script": redis_rate.NewScriptLimiter(small{rdb, rdb}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.NoError(t, rdb.FlushAll(t.Context()).Err())
+			sameResults(t, old.NewLimiter(rdb), after)
+		})
+	}
+}
+
+func sameResults(t *testing.T, before *old.Limiter, after *redis_rate.Limiter) {
 	random := rand.New(rand.NewPCG(1, 2))
 	seen := map[string]bool{}
 	for range 400 {

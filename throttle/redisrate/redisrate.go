@@ -16,6 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"gothrottle/commands/memory"
 	"gothrottle/throttle"
 )
 
@@ -65,30 +66,52 @@ type Result struct {
 // Limiter asks a server with gothrottle.
 type Limiter struct{ limits throttle.Rate }
 
-// NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Any other
-// redis.Cmdable is asked by pipelines of one call.
-func NewLimiter(cmdable redis.Cmdable) *Limiter { return newLimiter(cmdable, nil) }
+// rediser is what redis_rate takes: a client of go-redis, or a type with these methods.
+type rediser interface {
+	redis.Scripter
+	Del(ctx context.Context, keys ...string) *redis.IntCmd
+}
+
+// NewLimiter returns a Limiter over a client of go-redis: *redis.Client, *redis.ClusterClient, *redis.Ring. Types without
+// Process are asked by Eval.
+func NewLimiter(rdb rediser) *Limiter { return newLimiter(rdb, nil) }
 
 // NewScriptLimiter is NewLimiter for servers that have not loaded gothrottle: see throttle.Script.
-func NewScriptLimiter(cmdable redis.Cmdable) *Limiter { return newLimiter(cmdable, throttle.Script()) }
+func NewScriptLimiter(rdb rediser) *Limiter { return newLimiter(rdb, throttle.Script()) }
 
-func newLimiter(cmdable redis.Cmdable, script throttle.Option) *Limiter {
-	rdb, whole := cmdable.(throttle.Processor)
+func newLimiter(rdb rediser, script throttle.Option) *Limiter {
+	processor, whole := rdb.(throttle.Processor)
 	if !whole {
-		rdb = byPipeline{cmdable}
+		processor = byEval{rdb}
 	}
-	client, _ := throttle.New(rdb, throttle.Timeout(timeout), script) // these options are good
+	client, _ := throttle.New(processor, throttle.Timeout(timeout), script) // these options are good
 	return &Limiter{client.Rate(name, throttle.Unlimited())}
 }
 
-// byPipeline sends each call in a pipeline of its own.
-type byPipeline struct{ redis.Cmdable }
+// byEval sends each call as a script.
+type byEval struct{ rediser }
 
-func (p byPipeline) Process(ctx context.Context, cmd redis.Cmder) error {
-	pipe := p.Cmdable.Pipeline()
-	_ = pipe.Process(ctx, cmd)
-	_, err := pipe.Exec(ctx)
+func (e byEval) Process(ctx context.Context, cmd redis.Cmder) error {
+	reply, err := e.send(ctx, cmd.Args())
+	if err == nil {
+		err = memory.SetReply(cmd, reply)
+	}
+	cmd.SetErr(err)
 	return err
+}
+
+// send sends the words of a call, whose only key is the second one or the fourth.
+func (e byEval) send(ctx context.Context, words []any) (any, error) {
+	switch name, second := words[0], words[1].(string); name {
+	case "DEL":
+		return e.Del(ctx, second).Result()
+	case "EVALSHA":
+		return e.EvalSha(ctx, second, []string{words[3].(string)}, words[4:]...).Result()
+	case "EVAL":
+		return e.Eval(ctx, second, []string{words[3].(string)}, words[4:]...).Result()
+	default:
+		return e.Eval(ctx, "return redis.call(ARGV[1], KEYS[1], unpack(ARGV, 2))", []string{second}, append([]any{name}, words[2:]...)...).Result()
+	}
 }
 
 // Allow is AllowN for one event.
