@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"strings"
@@ -31,6 +32,10 @@ func Open(address string, with ...Option) (*Client, error) {
 	return c, nil
 }
 
+// tries is how often a call tries to connect. Its error then says why, and not only that its time was over: go-redis would wait for
+// longer than most calls may take, and try again.
+const tries = 1
+
 // dial makes a client of go-redis whose calls end with their contexts. Its errors have no part of the address, in which a
 // password may be.
 func dial(address string) (redis.UniversalClient, error) {
@@ -44,21 +49,21 @@ func dial(address string) (redis.UniversalClient, error) {
 		if err != nil {
 			return nil, wrongAddress(err)
 		}
-		o.ContextTimeoutEnabled = true
+		o.ContextTimeoutEnabled, o.DialerRetries = true, cmp.Or(o.DialerRetries, tries)
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(address)
 		if err != nil {
 			return nil, wrongAddress(err)
 		}
-		o.ContextTimeoutEnabled = true
+		o.ContextTimeoutEnabled, o.DialerRetries = true, cmp.Or(o.DialerRetries, tries)
 		return redis.NewClusterClient(o), nil
 	}
 	o, err := redis.ParseURL(address)
 	if err != nil {
 		return nil, wrongAddress(err)
 	}
-	o.ContextTimeoutEnabled = true
+	o.ContextTimeoutEnabled, o.DialerRetries = true, cmp.Or(o.DialerRetries, tries)
 	return redis.NewClient(o), nil
 }
 

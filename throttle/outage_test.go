@@ -127,6 +127,11 @@ func TestOpen(t *testing.T) {
 	for _, address := range []string{"rediss://h:1", "redis://h:1?addr=h:2", "redis://h:1?master_name=m&addr=h:2", "unix:///run/x.sock"} {
 		require.NoError(t, must(throttle.Open(address)).Close(), address)
 	}
+	for _, address := range []string{"redis://127.0.0.1:1", "redis://127.0.0.1:1?addr=127.0.0.1:2", "redis://127.0.0.1:1?master_name=m&addr=127.0.0.1:2"} {
+		c := must(throttle.Open(address, throttle.Logger(quiet), throttle.Timeout(patient)))
+		require.ErrorContains(t, only(hourly(c).Allow(background, "a")), "refused", address)
+		require.NoError(t, c.Close())
+	}
 }
 
 // New refuses options that make no sense.
