@@ -3,6 +3,7 @@ package redis_rate_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"testing/synctest"
@@ -122,4 +123,20 @@ func TestNewLimiter(t *testing.T) {
 	rdb.s.Fail(io.EOF)
 	_, err := redis_rate.NewLimiter(rdb).Allow(ctx, "a", redis_rate.PerSecond(1))
 	require.ErrorIs(t, err, io.EOF)
+}
+
+func ExampleNewLimiter() {
+	var rdb redis.Cmdable = &cmdable{s: throttletest.NewServer()} // in a program: a client of go-redis
+	limiter := redis_rate.NewLimiter(rdb)
+	for range 2 {
+		result, err := limiter.Allow(ctx, "project:123", redis_rate.PerSecond(1))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(result.Allowed, result.Remaining)
+	}
+	// Output:
+	// 1 0
+	// 0 0
 }
