@@ -9,7 +9,7 @@ build/image.sh
 CGO_ENABLED=0 go test -c -o build/out/tests.test ./tests
 gcc -shared -fPIC -o build/out/clock.so tests/server/testdata/clock.c -ldl
 # The container has neither Go nor a compiler: these tests need a server and nothing else.
-only='^Test(ACL|Corpus|Fork_scriptDebug|Operating_users|Pages_calls|Replication|Surface)'
+only='^Test(ACL|Corpus|Load_forked|Operating_users|Pages_calls|Replication|Surface)'
 # The folder of the tests is the one in which go test would run them. The network has only 127.0.0.1.
 "$DOCKER" run --rm --pull=never --network none --volume "$PWD:$PWD:ro" --workdir "$PWD/tests" \
   --env GOTHROTTLE_MODULE=/usr/lib/redis/modules/gothrottle.so --env GOTHROTTLE_CLOCK_LIBRARY="$PWD/build/out/clock.so" \

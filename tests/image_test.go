@@ -28,26 +28,13 @@ func runImage(t *testing.T, words ...string) (container string, s *server) {
 	return container, connect(t, &servers.Server{Addr: addr})
 }
 
-// The image works as users start it: without arguments, with arguments of the server, with a
-// command, and with arguments of the module.
-func TestImage_asAUserRunsIt(t *testing.T) {
-	name := image(t)
-	for _, c := range []struct {
-		args []string
-		cell bool
-	}{
-		{nil, true},
-		{[]string{"--maxmemory", "100mb"}, true},
-		{[]string{"redis-server", "--appendonly", "yes"}, true},
-		{[]string{"redis-server", "--loadmodule", ourModule, "cl-throttle", "no"}, false},
-	} {
-		what := strings.Join(c.args, " ")
-		_, s := runImage(t, append([]string{name}, c.args...)...)
-		eventually(t, "the server answers", func() bool { return s.Ping(ctx).Err() == nil })
-		assert.Equal(t, "[0 16 15 -1 2]", s.must("GO.THROTTLE user:42 15 30 60"), what)
-		err := s.Do(ctx, "CL.THROTTLE", "user:43", 15, 30, 60).Err()
-		assert.Equal(t, c.cell, err == nil, "%s: %v", what, err)
-	}
+// A user's words reach the server and the module. build/image_test.go has more words, and TestDocker_composeFile those of a user
+// without a configuration file.
+func TestImage_arguments(t *testing.T) {
+	_, s := runImage(t, image(t), "redis-server", "--loadmodule", ourModule, "cl-throttle", "no")
+	eventually(t, "the server answers", func() bool { return s.Ping(ctx).Err() == nil })
+	s.works()
+	assert.False(t, s.has("CL.THROTTLE"))
 }
 
 func TestImage_isHealthyAndNotRoot(t *testing.T) {
