@@ -25,8 +25,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/gateway/internal/rules/spell"
 	servers "gothrottle/tests/server"
+	"gothrottle/tests/spell"
 )
 
 // Limits of 0 refuse what the gateway takes for a limited route. So what arrives at an app escapes its limit if any program

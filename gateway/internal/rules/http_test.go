@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/gateway/internal/rules/spell"
+	"gothrottle/tests/spell"
 	"gothrottle/throttle/throttlehttp"
 )
 
