@@ -27,7 +27,7 @@ const (
 // these are all of them: a client could write paths with very many.
 func readings(uri string) (found []string, all bool) {
 	uri, _, _ = strings.Cut(uri, "?")
-	uri = "/" + strings.TrimPrefix(strings.TrimPrefix(uri, origin.FindString(uri)), "/")
+	uri = beyondOrigin(uri)
 	if !odd.MatchString(uri) {
 		return []string{uri}, true
 	}
@@ -57,58 +57,49 @@ func readings(uri string) (found []string, all bool) {
 }
 
 var (
-	// origin is the part before the path in "GET http://example.com/ HTTP/1.1".
-	origin = regexp.MustCompile("^[A-Za-z][0-9A-Za-z+.-]*:(//[^/?#]*)?")
 	// odd is what makes readings of a path differ.
 	odd = regexp.MustCompile(`[%\\;#]|/[./]|[^/]/$`)
-	// host is what some programs take for one at the beginning of a path.
-	host = regexp.MustCompile("^//[^/?#]*")
 	// escape is a right escape. A wrong one stays in the path.
 	escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
-	// parameters are those of a part of a path, as in /a;x=1/b.
-	parameters = regexp.MustCompile(";[^/]*")
-	many       = regexp.MustCompile("//+")
-	// blank is what URLs of browsers and Node lose at their ends, and anywhere.
-	blank      = regexp.MustCompile("^[\x00-\x20]+|[\x00-\x20]+$|[\t\n\r]")
-	escapedDot = regexp.MustCompile("%2[eE]")
+
+	// beyondOrigin is without the part before the path in "GET http://example.com/ HTTP/1.1".
+	beyondOrigin = replacing("^([A-Za-z][0-9A-Za-z+.-]*:(//[^/?#]*)?)?/?", "/")
+	// beyondHost is the path of Python's urlsplit, and of Node's url.parse if it is asked for hosts.
+	beyondHost = replacing("^(//[^/?#]*)?/?", "/")
+	// beyondSlashes takes what follows any slashes for a host, too.
+	beyondSlashes = replacing("^(//+[^/?#]*)?/?", "/")
+	// unblanked is without what URLs of browsers and Node lose at their ends, and anywhere.
+	unblanked  = replacing("^[\x00-\x20]+|[\x00-\x20]+$|[\t\n\r]", "")
+	beforeMark = before("?#")
+	// beforeParameter is for find-my-way: a parameter begins a query.
+	beforeParameter = before(";")
+	// withoutParameters drops those of a part of a path, as in /a;x=1/b.
+	withoutParameters = replacing(";[^/]*", "")
+	// dotted is for dots in escapes, which URLs of browsers and Node take for dots.
+	dotted = replacing("%2[eE]", ".")
+	// merged makes one slash of several.
+	merged  = replacing("//+", "/")
+	slashed = replacing(`\\`, "/")
 )
 
+// replacing returns a step that replaces each match of a pattern.
+func replacing(pattern, by string) func(string) string {
+	matched := regexp.MustCompile(pattern)
+	return func(p string) string { return matched.ReplaceAllString(p, by) }
+}
+
+// before returns a step that ends a path where the first of some marks is.
+func before(marks string) func(string) string {
+	return func(p string) string {
+		if at := strings.IndexAny(p, marks); at >= 0 {
+			return p[:at]
+		}
+		return p
+	}
+}
+
 // asURL is what new URL(p, base) does in browsers and Node: any slashes and backslashes at the beginning are before a host.
-func asURL(p string) string {
-	p = "/" + strings.TrimPrefix(slashed(blank.ReplaceAllString(p, "")), "/")
-	if rest := strings.TrimLeft(p, "/"); len(rest) < len(p)-1 {
-		p = beyondHost("//" + rest)
-	}
-	return p
-}
-
-// beyondHost is the path of Python's urlsplit, and of Node's url.parse if it is asked for hosts.
-func beyondHost(p string) string {
-	p = strings.TrimPrefix(p, host.FindString(p))
-	return "/" + strings.TrimPrefix(p, "/")
-}
-
-func beforeMark(p string) string { return before(p, "?#") }
-
-// beforeParameter is for find-my-way: a parameter begins a query.
-func beforeParameter(p string) string { return before(p, ";") }
-
-func before(p, marks string) string {
-	if at := strings.IndexAny(p, marks); at >= 0 {
-		return p[:at]
-	}
-	return p
-}
-
-func withoutParameters(p string) string { return parameters.ReplaceAllString(p, "") }
-
-// dotted is for dots in escapes, which URLs of browsers and Node take for dots.
-func dotted(p string) string { return escapedDot.ReplaceAllString(p, ".") }
-
-// merged makes one slash of several.
-func merged(p string) string { return many.ReplaceAllString(p, "/") }
-
-func slashed(p string) string { return strings.ReplaceAll(p, `\`, "/") }
+func asURL(p string) string { return beyondSlashes(slashed(unblanked(p))) }
 
 // withoutDots resolves dots by RFC 3986, 5.2.4: slashes that follow each other have a part between them, which is empty.
 func withoutDots(p string) string {
