@@ -194,7 +194,7 @@ func readSettings(env map[string]string) (*settings, error) {
 	}
 	s.rules.Algorithm = rules.Algorithm(s.env["DEFAULT_ALGORITHM"])
 	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
-		s.rules.Late = append(s.rules.Late, rules.NewPattern(strings.TrimSpace(path)))
+		s.rules.Late = append(s.rules.Late, rules.Pattern(strings.TrimSpace(path)))
 	}
 	if s.env["CONFIG_TYPE"] == "FILE" {
 		s.xds = nil

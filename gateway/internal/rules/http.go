@@ -213,15 +213,9 @@ func (s *Set) KeepHTTP(before *Set) (lost []string) {
 	return lost
 }
 
-// matches says whether a pattern with a star at one end matches a text.
+// matches says whether a pattern matches a text. A star alone matches any but the empty one: a header that isn't there.
 func matches(pattern, text string) bool {
-	if begin, ok := strings.CutSuffix(pattern, "*"); ok {
-		return text != "" && strings.HasPrefix(text, begin)
-	}
-	if end, ok := strings.CutPrefix(pattern, "*"); ok {
-		return strings.HasSuffix(text, end)
-	}
-	return pattern == text
+	return (text != "" || pattern != "*") && Pattern(pattern).Match(text)
 }
 
 // exempts says whether the rule takes a limit away.

@@ -97,8 +97,8 @@ func (n *node) child(key, value string) *node {
 	if len(n.wildcards) > 0 {
 		text := string(composite)
 		for _, w := range n.wildcards {
-			if w.pattern.Match(text) {
-				return w.node
+			if Pattern(w.composite).Match(text) {
+				return w
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func (d *Domain) key(entries Descriptor, path []*node) (key, tag string) {
 	}
 	for i, e := range entries {
 		value := e.GetValue()
-		if path != nil && path[i].pattern != "" {
-			value = strings.TrimPrefix(path[i].pattern, e.GetKey()+"_")
+		if path != nil && path[i].shared {
+			value = strings.TrimPrefix(path[i].composite, e.GetKey()+"_")
 		}
 		part = append(append(part, '|'), escapes.Replace(e.GetKey())...)
 		part = append(append(part, '='), escapes.Replace(value)...)
@@ -146,18 +146,16 @@ func shorten(part []byte) string {
 // label names the rule in metrics if its name depends on the values: with detailed_metric it holds all values, else those
 // that value_to_metric asks for. A value that shares its threshold with others is named by their pattern.
 func (d *Domain) label(entries Descriptor, path []*node, detailed bool) string {
-	label, parent := d.name, d.path
+	label := d.name
 	for i, n := range path {
 		part, value := entries[i].GetKey(), entries[i].GetValue()
 		switch {
-		case n.pattern != "":
-			part = n.pattern
-		case value != "" && (detailed || n.valueToMetric):
+		case value != "" && (detailed || n.valueToMetric) && !n.shared:
 			part += "_" + shorten([]byte(value)) // a client may have chosen it
-		case !detailed:
-			part = n.path[len(parent)+1:]
+		case n.shared || !detailed:
+			part = n.composite
 		}
-		label, parent = label+"."+part, n.path
+		label += "." + part
 	}
 	return label
 }

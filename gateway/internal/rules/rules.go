@@ -41,18 +41,13 @@ const (
 // node is a descriptor of a file. Its children are found by key, or by key and value with an underscore between them.
 type node struct {
 	children      map[string]*node
-	wildcards     []wildcard // the children whose key has a star, in the order of the files
-	limit         *Limit     // nil: none
-	above         *Limit     // limit, or that of the nearest descriptor around it
+	wildcards     []*node // the children whose composite has a star, in the order of the files
+	limit         *Limit  // nil: none
+	above         *Limit  // limit, or that of the nearest descriptor around it
 	path          string
-	pattern       string // of share_threshold: the composite key with its star
+	composite     string // the end of path: how it is found
+	shared        bool   // all values of the composite's star share one threshold
 	valueToMetric bool
-}
-
-// wildcard is a child whose key has a star.
-type wildcard struct {
-	pattern Pattern
-	node    *node
 }
 
 // Limit is the limit of a rule, with the keys of its file.
@@ -106,6 +101,11 @@ type Options struct {
 	Merge     bool      // several files may have one domain
 	Algorithm Algorithm // of rules that name none; "": FixedWindow
 	Late      []Pattern // paths of rules of descriptors whose hits are late unless they say otherwise
+}
+
+// late says whether the hits of a rule that doesn't say are late.
+func (o *Options) late(rule string) bool {
+	return slices.ContainsFunc(o.Late, func(p Pattern) bool { return p.Match(rule) })
 }
 
 // Parse reads all files. An error names file, line and rule.
@@ -164,14 +164,6 @@ func (l *loader) load(text string) {
 	}
 }
 
-// composite is how a descriptor is found.
-func (d *descriptorLevel) composite() string {
-	if d.Value == "" {
-		return d.Key
-	}
-	return d.Key + "_" + d.Value
-}
-
 func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag tagging) {
 	for i := range list {
 		at := &list[i]
@@ -180,10 +172,13 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		}
 		var named descriptorLevel // though it may have mistakes
 		_ = at.Decode(&named)
-		composite := named.composite()
-		n := &node{children: map[string]*node{}, path: parent.path + "." + composite, above: parent.above}
+		composite := named.Key
+		if named.Value != "" {
+			composite += "_" + named.Value
+		}
+		n := &node{children: map[string]*node{}, path: parent.path + "." + composite, composite: composite, above: parent.above}
 		f := decode[descriptorLevel](l, at, n.path)
-		n.valueToMetric = f.ValueToMetric
+		n.shared, n.valueToMetric = f.ShareThreshold, f.ValueToMetric
 		wild := strings.Contains(composite, "*")
 		_, wrong := structpb.NewStruct(f.Metadata)
 		switch {
@@ -195,11 +190,9 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 			l.fail(at, n.path, "this key and value appear twice")
 		case f.ShareThreshold && !wild:
 			l.fail(at, n.path, "share_threshold needs a value with a '*'")
-		case f.ShareThreshold:
-			n.pattern = composite
 		}
 		if wild {
-			parent.wildcards = append(parent.wildcards, wildcard{NewPattern(composite), n})
+			parent.wildcards = append(parent.wildcards, n)
 		}
 		switch {
 		case f.Share != nil || f.Reserve != nil:
