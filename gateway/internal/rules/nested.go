@@ -46,27 +46,26 @@ func (l *loader) loadNested(at *yaml.Node, f *descriptorLevel, rule string, abov
 	if wrong := f.mistake(above, tag); wrong != "" {
 		l.fail(at, rule, "%s", wrong)
 	}
-	m := *above
+	m := new(*above)
 	if given(&f.RateLimit) {
-		usual := l.Algorithm
-		if usual == GCRA { // which a share cannot have
-			l.Algorithm = FixedWindow
+		own := *l
+		if own.Algorithm == GCRA { // which a share cannot have
+			own.Algorithm = FixedWindow
 		}
-		m, l.Algorithm = *l.loadLimit(&f.RateLimit, rule, tag, l.late(rule)), usual
+		m = own.loadLimit(&f.RateLimit, rule, tag, l.late(rule))
 		if m.Algorithm == GCRA || !m.countable() {
 			l.fail(at, rule, "the rate_limit of a share is a sliding_window or a fixed_window, of more than 0")
 		}
-		l.Limits = l.Limits[:len(l.Limits)-1]
 	} else {
 		m.Path, m.Place, m.Name, m.Replaced = rule, l.place(at), "", nil
 		m.narrow(f, above.Fits())
+		l.Limits = append(l.Limits, m)
 	}
 	if f.Share != nil {
 		m.Share, m.above = int(*f.Share), above
 	}
 	m.Shadow = above.Shadow
-	l.Limits = append(l.Limits, &m)
-	return &m
+	return m
 }
 
 // narrow makes a copy of the limit around a descriptor the descriptor's own. For a share it is a window as long as that

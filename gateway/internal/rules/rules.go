@@ -262,53 +262,33 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *
 	return m
 }
 
-// misfit is a mistake that a limit may have.
-type misfit struct {
-	found bool
-	text  string
-}
-
-// mistake says what does not fit together.
+// mistake says what does not fit together: amounts, what only some algorithms have, and hits that are refused or come late.
 func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
-	for _, one := range slices.Concat(m.amount(unit), m.algorithm(unit), m.excess(tag)) {
+	slots, counts := m.Concurrency != nil, m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != ""
+	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && (unit == Periods["DAY"] || unit == Periods["MONTH"])
+	locks, tagged, late := m.Lockout != nil, tag != tagNone, or(m.LateHits, false)
+	for _, one := range []struct {
+		found bool
+		text  string
+	}{
+		{slots && (counts || m.Unlimited), "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"},
+		{or(m.Concurrency, 1) == 0, "concurrency is at least 1"},
+		{m.Unlimited && unit > 0, "a rule that is unlimited has no unit"},
+		{!slots && !m.Unlimited && unit == 0, "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"},
+		{(m.Burst != nil || locks) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
+		{or(m.Burst, 1) == 0, "burst is at least 1"},
+		{m.TimeZone != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
+		{m.Hold != nil && !slots, "hold needs concurrency"},
+		{!fits(m.Lockout) || !fits(m.Hold), "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"},
+		{m.Excess == "charge" && (slots || locks || tagged), "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"},
+		{locks && tagged, "a lockout cannot be combined with a hash_tag"},
+		{late && m.neverLate(), "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"},
+	} {
 		if one.found {
 			return one.text
 		}
 	}
 	return ""
-}
-
-// amount is about what the limit counts: units per unit of time, slots or nothing.
-func (m *limitLevel) amount(unit time.Duration) []misfit {
-	slots, counts := m.Concurrency != nil, m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != ""
-	return []misfit{
-		{slots && (counts || m.Unlimited), "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"},
-		{or(m.Concurrency, 1) == 0, "concurrency is at least 1"},
-		{m.Unlimited && unit > 0, "a rule that is unlimited has no unit"},
-		{!slots && !m.Unlimited && unit == 0, "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"},
-	}
-}
-
-// algorithm is about what only some algorithms have.
-func (m *limitLevel) algorithm(unit time.Duration) []misfit {
-	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && (unit == Periods["DAY"] || unit == Periods["MONTH"])
-	return []misfit{
-		{(m.Burst != nil || m.Lockout != nil) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
-		{or(m.Burst, 1) == 0, "burst is at least 1"},
-		{m.TimeZone != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
-		{m.Hold != nil && m.Concurrency == nil, "hold needs concurrency"},
-		{!fits(m.Lockout) || !fits(m.Hold), "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"},
-	}
-}
-
-// excess is about hits that are refused, or come late.
-func (m *limitLevel) excess(tag tagging) []misfit {
-	locks, tagged, late := m.Lockout != nil, tag != tagNone, or(m.LateHits, false)
-	return []misfit{
-		{m.Excess == "charge" && (m.Concurrency != nil || locks || tagged), "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"},
-		{locks && tagged, "a lockout cannot be combined with a hash_tag"},
-		{late && m.neverLate(), "'late: true' cannot be combined with concurrency, unlimited, a lockout or excess: late hits are always charged"},
-	}
 }
 
 // neverLate says whether hits of the limit cannot be charged late.
