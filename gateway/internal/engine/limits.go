@@ -56,9 +56,7 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 		return c.Slots(name, units, m.Period)
 	case m.Algorithm == rules.SlidingWindow:
 		return c.Window(name, units, m.Period)
-	case m.Algorithm == rules.FixedWindow && m.TimeZone == nil:
-		return c.Quota(name, units, m.Period, throttle.In(nil))
-	case m.Algorithm == rules.FixedWindow && m.Period == rules.Periods["MONTH"]:
+	case m.Algorithm == rules.FixedWindow && m.TimeZone.Location != nil && m.Period == rules.Periods["MONTH"]:
 		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location))
 	case m.Algorithm == rules.FixedWindow:
 		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location))

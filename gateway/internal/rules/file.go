@@ -87,7 +87,7 @@ type (
 		Lockout         *time.Duration
 		Concurrency     *uint32
 		Hold            *time.Duration
-		TimeZone        *zone   `yaml:"time_zone"`
+		TimeZone        zone    `yaml:"time_zone"`
 		Excess          string  `words:"charge refuse"`
 		LateHits        *bool   `yaml:"late"`
 		OnFailure       Failure `yaml:"on_failure" words:"open closed local"`

@@ -23,7 +23,7 @@ func (m *Limit) Fits() int64 {
 // Counter begins the keys of a limit, with a colon after it. Limits of one algorithm and period share it, so usage carries over
 // when a limit changes.
 func (m *Limit) Counter() string {
-	if m.TimeZone != nil && m.Period == Periods["MONTH"] {
+	if m.TimeZone.Location != nil && m.Period == Periods["MONTH"] {
 		return string(m.Algorithm) + ".month"
 	}
 	return string(m.Algorithm) + "." + m.Period.String()

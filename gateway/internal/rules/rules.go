@@ -221,7 +221,7 @@ var Periods = map[string]time.Duration{
 
 // WindowEnd returns when the fixed window at a time ends.
 func (m *Limit) WindowEnd(at time.Time) time.Time {
-	if m.TimeZone == nil {
+	if m.TimeZone.Location == nil {
 		period := int64(m.Period / time.Second)
 		return time.Unix(at.Unix()-at.Unix()%period+period, 0)
 	}
@@ -277,7 +277,7 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		{!slots && !m.Unlimited && unit == 0, "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"},
 		{(m.Burst != nil || locks) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
 		{or(m.Burst, 1) == 0, "burst is at least 1"},
-		{m.TimeZone != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
+		{m.TimeZone.Location != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
 		{m.Hold != nil && !slots, "hold needs concurrency"},
 		{!fits(m.Lockout) || !fits(m.Hold), "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"},
 		{m.Excess == "charge" && (slots || locks || tagged), "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"},

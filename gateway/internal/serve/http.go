@@ -99,7 +99,7 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		st, a := response.Statuses[tightest], &asks[tightest]
 		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
 		policy := fmt.Sprintf("%q;q=%d", a.Name, st.CurrentLimit.RequestsPerUnit)
-		if a.TimeZone == nil { // calendar days and months differ in length
+		if a.TimeZone.Location == nil { // calendar days and months differ in length
 			policy += fmt.Sprintf(";w=%d", int64(a.Period.Seconds()))
 		}
 		w.Header().Set("RateLimit-Policy", policy)
