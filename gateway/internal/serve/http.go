@@ -48,29 +48,21 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 			s.engine.Complain("a proxy doesn't send X-Forwarded-Uri, and rules have a path", "domain", name)
 		}
 		for _, f := range all[name].Match(r) {
-			asks = append(asks, engine.Ask{Found: f, Hits: 1})
+			a := engine.Ask{Found: f, Hits: 1}
+			if f.Cost != nil {
+				a.Hits = int64(f.Cost.Estimate)
+			}
+			asks = append(asks, a)
 		}
 	}
-	if header := s.repeated(asks); header != "" {
-		s.metrics.refused.WithLabelValues("invalid").Inc()
-		return nil, deny, errors.New("the request has more than one header " + header)
-	}
-	return asks, 0, nil
-}
-
-// repeated returns a header that the request has several times and a rule counts by that may refuse it.
-func (s *Service) repeated(asks []engine.Ask) string {
-	if s.engine.Shadow || !slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Repeated != "" }) {
-		return ""
-	}
-	asks = slices.Clone(asks)
 	s.engine.Replace(asks)
 	for _, a := range asks {
-		if a.Repeated != "" && a.Limit != nil && !a.Limit.Shadow {
-			return a.Repeated
+		if a.Repeated != "" && a.Limit != nil && !a.Limit.Shadow && !s.engine.Shadow {
+			s.metrics.refused.WithLabelValues("invalid").Inc()
+			return nil, deny, errors.New("the request has more than one header " + a.Repeated)
 		}
 	}
-	return ""
+	return asks, 0, nil
 }
 
 // check answers a proxy: 200 lets the request through, and 429 refuses it. ?deny=403 refuses with another status.
@@ -85,11 +77,6 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, err.Error(), status)
 		return
-	}
-	for i := range asks {
-		if cost := asks[i].Cost; cost != nil {
-			asks[i].Hits = int64(cost.Estimate)
-		}
 	}
 	response, tightest := s.decide(r.Context(), asks)
 	if by := fallback(asks); by != "" {
@@ -196,7 +183,6 @@ func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err e
 	if err != nil {
 		return nil, status, err
 	}
-	s.engine.Replace(found)
 	for _, a := range found {
 		if a.Limit == nil || a.Cost == nil || r.Header.Get(a.Cost.Header) == "" {
 			continue
