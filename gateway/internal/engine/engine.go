@@ -134,21 +134,21 @@ func (e *Engine) Load(set *rules.Set) error {
 // Probe takes nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
 // If they have none, it asks as for a limit that comes with a request.
 func (e *Engine) Probe(ctx context.Context) error {
-	asked := map[rules.Algorithm]bool{}
+	kinds := map[rules.Algorithm]*rules.Limit{}
 	for m := range *e.limits.Load() {
-		if !asked[m.Algorithm] {
-			asked[m.Algorithm] = true
-			if err := e.probe(ctx, *m); err != nil {
-				return err
-			}
+		kinds[m.Algorithm] = m
+	}
+	if len(kinds) == 0 {
+		m := &rules.Limit{Units: 1, Period: time.Second}
+		m.Algorithm = rules.FixedWindow
+		kinds[m.Algorithm] = m
+	}
+	for _, m := range kinds {
+		if err := e.probe(ctx, *m); err != nil {
+			return err
 		}
 	}
-	if len(asked) > 0 {
-		return nil
-	}
-	m := rules.Limit{Units: 1, Period: time.Second}
-	m.Algorithm = rules.FixedWindow
-	return e.probe(ctx, m)
+	return nil
 }
 
 // probe settles nothing, or gives back a slot that nobody holds: a replica refuses both.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"gothrottle/gateway/internal/rules"
@@ -22,7 +21,6 @@ type store struct {
 // bound is what an Engine keeps of a limit.
 type bound struct {
 	remote, local limiter
-	less          sync.Map    // by store: see lessOne
 	looked        atomic.Bool // a request has looked, with 0 hits
 	warned        atomic.Bool // the log has said that reported hits are lost
 }
@@ -84,17 +82,13 @@ func (e *Engine) bound(m *rules.Limit) *bound {
 
 // lessOne is the limiter with one unit less: a call for nothing is refused there once all units of the limit are in use.
 func (a *Ask) lessOne(s store) counter {
-	if c, found := a.less.Load(s.local); found {
-		return c.(counter)
-	}
 	m := *a.Limit
 	if m.Algorithm == rules.GCRA { // whose units are its rate
 		m.Burst = new(uint32(m.Fits() - 1))
 	} else {
 		m.Units--
 	}
-	c, _ := a.less.LoadOrStore(s.local, newLimiter(s.Client, &m))
-	return c.(counter)
+	return newLimiter(s.Client, &m).(counter)
 }
 
 // trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind. As in envoyproxy/ratelimit,
