@@ -25,16 +25,18 @@ import (
 
 // metrics is what /metrics shows, under names of our own and those of envoyproxy/ratelimit.
 type metrics struct {
-	registry        *prometheus.Registry
-	refused, loads  *prometheus.CounterVec
-	settles         *prometheus.CounterVec
-	took            *prometheus.HistogramVec
-	stale, away     prometheus.Gauge
-	theirTook       prometheus.Observer
-	theirCalls      prometheus.Counter
-	theirLoads      map[bool]prometheus.Counter // by: without an error
-	theirs, perRule map[string]*prometheus.Desc
-	nearRatio       float64
+	registry    *prometheus.Registry
+	refused     *prometheus.CounterVec
+	loads       *prometheus.CounterVec
+	settles     *prometheus.CounterVec
+	took        *prometheus.HistogramVec
+	stale, away prometheus.Gauge
+	theirTook   prometheus.Observer
+	theirCalls  prometheus.Counter
+	theirErrors prometheus.Counter
+	theirLoads  map[bool]prometheus.Counter // by: without an error
+	perRule     map[string]*prometheus.Desc // what Collect sends
+	nearRatio   float64
 
 	rules  sync.Map // map[string]*counts, by the label of the rule
 	labels atomic.Int64
@@ -68,7 +70,7 @@ const MaxLabels = 10_000
 
 func newMetrics(nearRatio float64) *metrics {
 	const asTheirs = "As envoyproxy/ratelimit has it."
-	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio, theirs: map[string]*prometheus.Desc{}, perRule: map[string]*prometheus.Desc{}}
+	m := &metrics{registry: prometheus.NewRegistry(), nearRatio: nearRatio, perRule: map[string]*prometheus.Desc{}}
 	register := promauto.With(m.registry)
 	counter := func(name, help string, label string) *prometheus.CounterVec {
 		return register.NewCounterVec(prometheus.CounterOpts{Namespace: space, Name: name, Help: help}, []string{label})
@@ -89,19 +91,18 @@ func newMetrics(nearRatio float64) *metrics {
 		Help: "Time from a request for a decision to its answer. The protocol is grpc, also at /json, or http.", Buckets: buckets}, []string{"protocol"})
 	m.theirTook = register.NewHistogramVec(prometheus.HistogramOpts{Name: "ratelimit_service_response_time_seconds",
 		Help: asTheirs, Buckets: buckets}, []string{"grpc_method"}).WithLabelValues("ShouldRateLimit")
-	their := func(name string) prometheus.Counter {
-		return register.NewCounter(prometheus.CounterOpts{Name: "ratelimit_service_" + name, Help: asTheirs})
+	their := func(name string, labels ...string) *prometheus.CounterVec {
+		return register.NewCounterVec(prometheus.CounterOpts{Name: "ratelimit_service_" + name, Help: asTheirs}, labels)
 	}
-	m.theirLoads = map[bool]prometheus.Counter{true: their("config_load_success"), false: their("config_load_error")}
-	m.theirCalls = register.NewCounterVec(prometheus.CounterOpts{Name: "ratelimit_service_total_requests", Help: asTheirs},
-		[]string{"grpc_method"}).WithLabelValues("ShouldRateLimit")
+	loaded, refused := their("config_load_success"), their("config_load_error")
+	m.theirLoads = map[bool]prometheus.Counter{true: loaded.WithLabelValues(), false: refused.WithLabelValues()}
+	m.theirCalls = their("total_requests", "grpc_method").WithLabelValues("ShouldRateLimit")
+	m.theirErrors = their("should_rate_limit_error", "err_type").WithLabelValues("redis_error")
 	for name, more := range map[string]string{"decisions_total": "outcome", "hits_total": "outcome", "near_limit_total": "", "fallbacks_total": "policy"} {
 		m.perRule[name] = prometheus.NewDesc(space+"_"+name, "By rule: see docs/gateway.md.", strings.Fields("rule "+more), nil)
 	}
-	for name, labels := range map[string]string{"rate_limit_total_hits": "domain key1 key2", "rate_limit_within_limit": "domain key1 key2",
-		"rate_limit_over_limit": "domain key1 key2", "rate_limit_near_limit": "domain key1 key2", "rate_limit_shadow_mode": "domain key1 key2",
-		"should_rate_limit_error": "err_type"} {
-		m.theirs[name] = prometheus.NewDesc("ratelimit_service_"+name, asTheirs, strings.Fields(labels), nil)
+	for _, name := range []string{"total_hits", "within_limit", "over_limit", "near_limit", "shadow_mode"} {
+		m.perRule[name] = prometheus.NewDesc("ratelimit_service_rate_limit_"+name, asTheirs, []string{"domain", "key1", "key2"}, nil)
 	}
 	m.registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -162,6 +163,7 @@ func (m *metrics) decided(a *engine.Ask) {
 	for i, policy := range policies {
 		if a.Fallback == policy {
 			c.fallbacks[i].Add(1)
+			m.theirErrors.Inc()
 		}
 	}
 }
@@ -182,54 +184,46 @@ func charged(a *engine.Ask) int64 {
 // Describe sends nothing: which rules there are changes.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
-// Collect sends the counts of all rules.
+// sum is what rules have together by which envoyproxy/ratelimit counts: those whose paths have the same three first parts.
+type sum struct {
+	hits [len(outcomes)]uint64
+	near uint64
+}
+
+// Collect sends the counts of all rules, and their sums.
 func (m *metrics) Collect(ch chan<- prometheus.Metric) {
-	theirs := map[string]map[[3]string]uint64{}
-	for name := range m.theirs {
-		theirs[name] = map[[3]string]uint64{}
+	sums := map[[3]string]sum{}
+	for label, c := range m.rules.Range {
+		var keys [3]string
+		copy(keys[:], strings.SplitN(label.(string), ".", 4))
+		sums[keys] = m.collect(ch, label.(string), c.(*counts), sums[keys])
 	}
-	m.rules.Range(func(label, c any) bool {
-		m.collect(ch, label.(string), c.(*counts), theirs)
-		return true
-	})
-	for name, sums := range theirs {
-		for keys, n := range sums {
-			labels := keys[:]
-			if name == "should_rate_limit_error" {
-				labels = keys[:1]
-			}
-			ch <- prometheus.MustNewConstMetric(m.theirs[name], prometheus.CounterValue, float64(n), labels...)
+	for keys, all := range sums {
+		within, over, shadowed := all.hits[ok], all.hits[overLimit], all.hits[shadow]
+		for name, n := range map[string]uint64{"within_limit": within, "over_limit": over + shadowed, "shadow_mode": shadowed,
+			"total_hits": within + over + shadowed, "near_limit": all.near} {
+			ch <- prometheus.MustNewConstMetric(m.perRule[name], prometheus.CounterValue, float64(n), keys[:]...)
 		}
 	}
 }
 
-// collect sends the counts of a rule, and adds them to those that envoyproxy/ratelimit has: by the first three parts of the
-// rule's path.
-func (m *metrics) collect(ch chan<- prometheus.Metric, label string, c *counts, theirs map[string]map[[3]string]uint64) {
-	send := func(name string, n uint64, labels ...string) {
+// collect sends the counts of a rule, and adds them to a sum.
+func (m *metrics) collect(ch chan<- prometheus.Metric, label string, c *counts, all sum) sum {
+	send := func(name string, n uint64, labels ...string) uint64 {
 		if n > 0 {
 			ch <- prometheus.MustNewConstMetric(m.perRule[name], prometheus.CounterValue, float64(n), append([]string{label}, labels...)...)
 		}
+		return n
 	}
-	var keys [3]string
-	copy(keys[:], strings.SplitN(label, ".", 4))
-	add := func(name string, n uint64) { theirs["rate_limit_"+name][keys] += n }
 	for i, outcome := range outcomes {
 		send("decisions_total", c.decisions[i].Load(), outcome)
-		send("hits_total", c.hits[i].Load(), outcome)
+		all.hits[i] += send("hits_total", c.hits[i].Load(), outcome)
 	}
 	for i, policy := range policies {
-		n := c.fallbacks[i].Load()
-		send("fallbacks_total", n, string(policy))
-		theirs["should_rate_limit_error"][[3]string{"redis_error"}] += n
+		send("fallbacks_total", c.fallbacks[i].Load(), string(policy))
 	}
-	send("near_limit_total", c.near.Load())
-	within, over, shadowed := c.hits[ok].Load(), c.hits[overLimit].Load(), c.hits[shadow].Load()
-	add("within_limit", within)
-	add("over_limit", over+shadowed)
-	add("shadow_mode", shadowed)
-	add("total_hits", within+over+shadowed)
-	add("near_limit", c.near.Load())
+	all.near += send("near_limit_total", c.near.Load())
+	return all
 }
 
 // Traces makes a span of each call over gRPC and HTTP, below the caller's, and sends it by OTLP over HTTP, as the variables
