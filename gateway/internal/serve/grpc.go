@@ -229,14 +229,11 @@ func (s *Service) status(a *engine.Ask) *pb.RateLimitResponse_DescriptorStatus {
 
 // untilReset returns whole seconds, rounded up.
 func untilReset(a *engine.Ask) int64 {
-	switch now := time.Now(); {
-	case a.Reset > 0:
-		return int64((a.Reset + time.Second - 1) / time.Second)
-	case a.Algorithm != rules.FixedWindow:
-		return 0
-	default:
-		return int64((a.WindowEnd(now).Sub(now) + time.Second - 1) / time.Second)
+	left := a.Reset
+	if now := time.Now(); left == 0 && a.Algorithm == rules.FixedWindow {
+		left = a.WindowEnd(now).Sub(now)
 	}
+	return int64((left + time.Second - 1) / time.Second)
 }
 
 // fallbackHeader marks an answer that on_failure has decided, with its value.

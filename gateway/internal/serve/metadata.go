@@ -52,14 +52,12 @@ func described(d *common.RateLimitDescriptor) map[string]any {
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		inner, mapping := v.(map[string]any)
-		there, both := to[k].(map[string]any)
-		switch _, found := to[k]; {
-		case !found && mapping:
-			to[k] = map[string]any{}
-			merge(to[k].(map[string]any), inner) // a copy, because others are merged into it
-		case !found:
+		if _, found := to[k]; !found && mapping {
+			to[k] = map[string]any{} // a copy, because others are merged into it
+		} else if !found {
 			to[k] = v
-		case mapping && both:
+		}
+		if there, both := to[k].(map[string]any); mapping && both {
 			merge(there, inner)
 		}
 	}
