@@ -70,12 +70,10 @@ func run(ctx context.Context, env map[string]string, out io.Writer) error {
 	} else if err != nil {
 		return err
 	}
-	if set.tracing {
-		if p.traces, err = serve.NewTraces(ctx); err != nil {
-			return err
-		}
-		defer p.traces.Close()
+	if p.traces, err = serve.NewTraces(ctx, set.tracing); err != nil {
+		return err
 	}
+	defer p.traces.Close()
 	return p.listen(ctx)
 }
 
@@ -197,7 +195,7 @@ func (p *program) grpcServer() *grpc.Server {
 		grpc.ConnectionTimeout(10 * time.Second), // the end waits for connections without a greeting, too
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		p.traces.GRPC(),
+		p.traces.GRPC,
 	}
 	if p.grpcTLS != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(p.grpcTLS)))

@@ -227,43 +227,33 @@ func (m *metrics) collect(ch chan<- prometheus.Metric, label string, c *counts, 
 }
 
 // Traces makes a span of each call over gRPC and HTTP, below the caller's, and sends it by OTLP over HTTP, as the variables
-// OTEL_* say. The zero Traces makes none.
+// OTEL_* say.
 type Traces struct {
-	provider *trace.TracerProvider
+	GRPC  grpc.ServerOption                 // for the calls of a server
+	HTTP  func(h http.Handler) http.Handler // for h's requests, except health checks
+	Close func()                            // sends the last spans, within 5 s
 }
 
-// NewTraces returns an error if a variable is wrong.
-func NewTraces(ctx context.Context) (Traces, error) {
+// NewTraces returns an error if a variable is wrong. Traces that are off make no spans.
+func NewTraces(ctx context.Context, on bool) (Traces, error) {
+	if !on {
+		return Traces{grpc.EmptyServerOption{}, func(h http.Handler) http.Handler { return h }, func() {}}, nil
+	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
 		return Traces{}, err
 	}
-	return Traces{trace.NewTracerProvider(trace.WithBatcher(exporter))}, nil
-}
-
-// GRPC makes spans of a gRPC server's calls.
-func (t Traces) GRPC() grpc.ServerOption {
-	if t.provider == nil {
-		return grpc.EmptyServerOption{}
-	}
-	return grpc.StatsHandler(otelgrpc.NewServerHandler(
-		otelgrpc.WithTracerProvider(t.provider), otelgrpc.WithPropagators(propagation.TraceContext{})))
-}
-
-// HTTP makes spans of h's requests, except of health checks.
-func (t Traces) HTTP(h http.Handler) http.Handler {
-	if t.provider == nil {
-		return h
-	}
-	return otelhttp.NewHandler(h, "", otelhttp.WithTracerProvider(t.provider), otelhttp.WithPropagators(propagation.TraceContext{}),
-		otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthcheck" }))
-}
-
-// Close sends the last spans, within 5 s.
-func (t Traces) Close() {
-	if t.provider != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		_ = t.provider.Shutdown(ctx)
-	}
+	provider, callers := trace.NewTracerProvider(trace.WithBatcher(exporter)), propagation.TraceContext{}
+	return Traces{
+		GRPC: grpc.StatsHandler(otelgrpc.NewServerHandler(otelgrpc.WithTracerProvider(provider), otelgrpc.WithPropagators(callers))),
+		HTTP: func(h http.Handler) http.Handler {
+			return otelhttp.NewHandler(h, "", otelhttp.WithTracerProvider(provider), otelhttp.WithPropagators(callers),
+				otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthcheck" }))
+		},
+		Close: func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			defer cancel()
+			_ = provider.Shutdown(ctx)
+		},
+	}, nil
 }
