@@ -182,7 +182,7 @@ func (h *HTTP) subject(r *http.Request) *subject {
 func (h *HTTP) Match(r *http.Request) (all []Found) {
 	s := h.subject(r)
 	for i := range h.rules {
-		if rule := &h.rules[i]; rule.matches(s) {
+		if rule := &h.rules[i]; rule.misses(s) == "" {
 			f := Found{Limit: rule.limit, Label: rule.limit.Path}
 			entries := Descriptor{{Key: "http"}, {Key: rule.name}}
 			for _, by := range rule.by {
@@ -242,8 +242,6 @@ func (r *httpRule) servesPath(s *subject) bool {
 	}
 	return r.fits(r.Path, paths) || r.fits(strings.TrimSuffix(r.Path, "/*"), paths) // /a/* is also /a
 }
-
-func (r *httpRule) matches(s *subject) bool { return r.misses(s) == "" }
 
 // misses returns the part of match that doesn't, "" if all do.
 func (r *httpRule) misses(s *subject) string {
