@@ -105,6 +105,25 @@ func (n *node) child(key, value string) *node {
 	return n.children[key]
 }
 
+// Pattern is a text in which each star is any text.
+type Pattern string
+
+// Match says whether a text matches. It takes the first place where a part fits, because stars take all that is between.
+func (p Pattern) Match(text string) bool {
+	part, rest, more := strings.Cut(string(p), "*")
+	if !more {
+		return text == part
+	}
+	text, fits := strings.CutPrefix(text, part)
+	for fits {
+		if part, rest, more = strings.Cut(rest, "*"); !more {
+			return strings.HasSuffix(text, part)
+		}
+		_, text, fits = strings.Cut(text, part)
+	}
+	return false
+}
+
 // key returns the key of the units of some entries, and its hash tag, or "" if it has none. An entry whose rule shares its
 // threshold has the rule's pattern in place of its value. The path is that of the rules, or nil.
 func (d *Domain) key(entries Descriptor, path []*node) (key, tag string) {
