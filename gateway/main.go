@@ -153,10 +153,10 @@ func (p *program) listen(ctx context.Context) error {
 		serve            func(net.Listener) error
 	}
 	all := []listener{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}}
-	if p.metricsAt != "" {
+	if p.on("USE_PROMETHEUS") {
 		scraped := &http.Server{Handler: p.answers.Metrics(p.metricsPath), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 		defer scraped.Close()
-		all = append(all, listener{"tcp", p.metricsAt, scraped.Serve})
+		all = append(all, listener{"tcp", p.env["PROMETHEUS_ADDR"], scraped.Serve})
 	}
 	for _, at := range all {
 		l, err := net.Listen(at.network, at.address)
@@ -226,8 +226,7 @@ func (p *program) firstRules(ctx context.Context) error {
 		}
 		return nil
 	}
-	first := make(chan struct{})
-	came := sync.OnceFunc(func() { close(first) })
+	first, came := context.WithCancel(ctx)
 	go p.xds.Receive(ctx, func(files []rules.File, err error) error {
 		if err = p.use(files, err); err == nil {
 			came()
@@ -238,12 +237,8 @@ func (p *program) firstRules(ctx context.Context) error {
 		return nil
 	}
 	p.log.Info("waiting for the first rules", "server", p.xds.Server)
-	select {
-	case <-first:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	<-first.Done()
+	return ctx.Err()
 }
 
 // load reads the files.

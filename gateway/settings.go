@@ -39,7 +39,7 @@ type settings struct {
 	logJSON, tracing        bool
 	force                   bool   // start without rules
 	needsRules              bool   // not ready without rules
-	metricsAt, metricsPath  string // where /metrics is, too; "": nowhere
+	metricsPath             string // of /metrics at PROMETHEUS_ADDR
 	rules                   rules.Options
 	xds                     *xds.Options // instead of files; nil: files
 
@@ -188,9 +188,6 @@ func readSettings(env map[string]string) (*settings, error) {
 	}
 	if s.on("GRPC_SERVER_USE_TLS") {
 		s.grpcTLS = s.serverTLS()
-	}
-	if s.on("USE_PROMETHEUS") {
-		s.metricsAt = s.env["PROMETHEUS_ADDR"]
 	}
 	s.rules.Algorithm = rules.Algorithm(s.env["DEFAULT_ALGORITHM"])
 	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
