@@ -59,7 +59,7 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 	case m.Algorithm == rules.FixedWindow:
 		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location))
 	}
-	rate := throttle.Per(max(m.Units, 1), m.Period)
+	rate := throttle.Per(units, m.Period)
 	if m.Burst != nil {
 		rate = rate.Burst(int64(*m.Burst))
 	}
@@ -111,16 +111,19 @@ func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) 
 		return verdictOf(r, !a.Settle && exceeded(a.Limit, r)), err
 	case a.Hits < 0 || a.Settle:
 		return e.settle(ctx, c, a)
+	case a.Units == 0 && !a.Charge:
+		return a.blocked(), nil
+	case a.Units > 0:
+		r, err = c.AllowN(ctx, a.Key, a.Hits)
+	}
+	switch {
+	case err != nil || r.Allowed:
+		return verdictOf(r, false), err
 	case a.Charge:
 		return e.charge(ctx, c, a)
-	case a.Units == 0:
-		return a.blocked(), nil
 	}
-	r, err = c.AllowN(ctx, a.Key, a.Hits)
-	if err == nil && !r.Allowed {
-		e.refused(a)
-	}
-	return verdictOf(r, !r.Allowed), err
+	e.refused(a)
+	return verdictOf(r, true), nil
 }
 
 // blocked is the verdict of a limit of 0. A fixed window ends when it ends.
@@ -158,17 +161,9 @@ func exceeded(m *rules.Limit, r throttle.Result) bool {
 	return r.RetryAfter > 0 || !m.Charge && r.Remaining == 0
 }
 
-// charge admits hits, or counts them past the limit, as envoyproxy/ratelimit does: a later request that only looks sees
-// that more was used than the limit.
+// charge counts hits that don't fit past the limit, as envoyproxy/ratelimit does: a later request that only looks sees that
+// more was used than the limit.
 func (e *Engine) charge(ctx context.Context, c counter, a *Ask) (Verdict, error) {
-	var r throttle.Result
-	var err error
-	if a.Units > 0 {
-		r, err = c.AllowN(ctx, a.Key, a.Hits)
-	}
-	if err != nil || r.Allowed {
-		return verdictOf(r, false), err
-	}
 	v, err := e.settle(ctx, c, a)
 	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
 		return Verdict{}, err
