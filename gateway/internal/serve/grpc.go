@@ -174,22 +174,21 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.R
 	tightest = -1
 	least, over, quotas, exceeded := uint32(math.MaxUint32), false, 0, 0
 	for i := range asks {
-		st := s.status(&asks[i])
+		a, st := &asks[i], s.status(&asks[i])
 		response.Statuses[i] = st
-		quota := !asks[i].Unlimited && (s.Quota || asks[i].Limit != nil && asks[i].Quota)
-		if quota {
-			quotas++
+		refuses := st.Code == pb.RateLimitResponse_OVER_LIMIT
+		if !a.Unlimited && (s.Quota || a.Limit != nil && a.Quota) {
+			if quotas++; refuses {
+				exceeded++
+			}
+			refuses = false
 		}
-		refuses := st.Code == pb.RateLimitResponse_OVER_LIMIT && !quota
-		if over = over || refuses; quota && st.Code == pb.RateLimitResponse_OVER_LIMIT {
-			exceeded++
-		}
-		if asks[i].Limit == nil || !asks[i].Counted() {
-			continue
-		}
-		if refuses {
+		over = over || refuses
+		switch {
+		case a.Limit == nil || !a.Counted():
+		case refuses:
 			tightest, least = i, 0
-		} else if st.LimitRemaining < least {
+		case st.LimitRemaining < least:
 			tightest, least = i, st.LimitRemaining
 		}
 	}
