@@ -344,12 +344,10 @@ func testCheck(t *testing.T) {
 	require.Equal(t, `200 "everybody";r=99`, name(key...))
 	require.Equal(t, `200 `, name(append(key[:2:2], from("192.0.2.9")...)...)) // without the key
 	require.Equal(t, `"partners";q=5000;w=3600`, g.get(t, g.web+"/check", append(key, "X-Forwarded-For", "192.0.2.9")...).Header.Get("RateLimit-Policy"))
-	require.Equal(t, 429, g.get(t, g.web+"/check", "X-Api-Key", "k", "X-Api-Key", "l", "X-Forwarded-Uri", "/api/").StatusCode) // else the client could choose the limit
 	require.Equal(t, 400, g.get(t, g.web+"/check?deny=200").StatusCode)
 	require.Equal(t, 404, g.get(t, g.web+"/check/other").StatusCode)
 	require.Contains(t, g.log(), "without http rules\" reason=no_domain path=/check/other")
 	require.Contains(t, g.page(t, g.debug+"/metrics"), `refused_requests_total{reason="no_domain"} 1`)
-	require.Equal(t, 200, g.get(t, g.web+"/check/web").StatusCode)
 	g = inside(t, s, "domain: d\nhttp: {rules: [{name: a, rate_limit: {unit: year, requests_per_unit: 0}}, {name: b, rate_limit: {unit: second, requests_per_unit: 0}}]}")
 	require.Greater(t, len(g.get(t, g.web+"/check").Header.Get("Retry-After")), 2) // the year's
 }
