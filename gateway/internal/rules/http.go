@@ -201,6 +201,23 @@ func (h *HTTP) Match(r *http.Request) (all []Found) {
 	return all
 }
 
+// Explain says which rules a request counts for, and what keeps it from counting for the others.
+func (h *HTTP) Explain(prefix string, r *http.Request) (lines []string) {
+	s := h.subject(r)
+	lines = append(lines, fmt.Sprintf("%s %s%s from %s, paths %q", s.is["method"], s.is["host"], s.is["path"], s.is["address"], s.paths))
+	found := h.Match(r)
+	for i := range h.rules {
+		rule := &h.rules[i]
+		if part := rule.misses(s); part != "" {
+			lines = append(lines, rule.name+": no, because of its "+part)
+			continue
+		}
+		at := slices.IndexFunc(found, func(f Found) bool { return f.Limit == rule.limit })
+		lines = append(lines, rule.name+": yes, "+found[at].explain(prefix))
+	}
+	return lines
+}
+
 // KeepHTTP keeps a proxy from getting 404, which it may show to its clients, because the files have lost http rules that were
 // there before. The domains that it returns admit all requests.
 func (s *Set) KeepHTTP(before *Set) (lost []string) {

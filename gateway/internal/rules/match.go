@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -67,6 +68,32 @@ func (d *Domain) Match(entries Descriptor) (f Found) {
 		of.Above.Key, of.Above.Tag = d.key(entries[:of.above.depth], path)
 	}
 	return f
+}
+
+// Explain says which rule each entry of a descriptor meets, and which limit counts. prefix begins all keys of the server.
+func (d *Domain) Explain(prefix string, entries Descriptor) (lines []string) {
+	at := &d.node
+	for _, e := range entries {
+		pair := e.GetKey() + "=" + e.GetValue()
+		next := at.child(e.GetKey(), e.GetValue())
+		if next == nil {
+			known := slices.Sorted(maps.Keys(at.children))
+			return append(lines, fmt.Sprintf("%s: no rule below %s, which has %d: %s", pair, at.path, len(known),
+				strings.Join(known[:min(len(known), 20)], ", ")), "no limit")
+		}
+		lines, at = append(lines, pair+": rule "+next.path), next
+	}
+	if at.limit == nil {
+		return append(lines, "no limit: this rule has no rate_limit, and only the rule of the last entry counts")
+	}
+	return append(lines, "limit: "+d.Match(entries).explain(prefix))
+}
+
+func (f Found) explain(prefix string) string {
+	if f.Unlimited {
+		return fmt.Sprintf("%s at %s, unlimited", f.Label, f.Place)
+	}
+	return fmt.Sprintf("%s at %s, key %s%s:%s", f.Label, f.Place, prefix, f.Counter(), f.Key)
 }
 
 // Override is the limit that a request brings. It counts at the keys of fixed windows of the same unit.
