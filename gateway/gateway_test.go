@@ -91,7 +91,7 @@ func inside(t *testing.T, s *resp.Server, rules string, more ...string) *gateway
 	t.Helper()
 	env := map[string]string{"REDIS_URL": s.Addr, "REDIS_POOL_SIZE": "1000"} // go-redis keeps timers of pools that are full
 	g := newGateway(t, rules, env, more...)
-	set, err := readSettings(env)
+	set, err := readSettings(of(env))
 	require.NoError(t, err)
 	set.redis.Dialer, set.redis.MaintNotificationsConfig = s.Dial, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	g.program, err = newProgram(set, g.out)
@@ -159,6 +159,11 @@ func environment(addr string) map[string]string {
 	}
 }
 
+// of looks settings up in a map, in place of the environment.
+func of(env map[string]string) func(string) string {
+	return func(name string) string { return env[name] }
+}
+
 // start runs a gateway with these rules, and with more settings, NAME=value. Decisions have much time, because the machine
 // may be busy.
 func start(t *testing.T, addr, rules string, more ...string) *gateway {
@@ -172,7 +177,7 @@ func start(t *testing.T, addr, rules string, more ...string) *gateway {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	go func() { ended <- run(ctx, env, g.out) }()
+	go func() { ended <- run(ctx, of(env), g.out) }()
 	g.stop = sync.OnceValue(func() error { cancel(); return <-ended })
 	t.Cleanup(func() { _ = g.stop() })
 	until(t, "a ready gateway", func() bool { return len(ended) > 0 || strings.Contains(g.log(), "msg=ready") })

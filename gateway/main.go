@@ -19,7 +19,6 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -43,19 +42,14 @@ func main() {
 	signal.Ignore(syscall.SIGHUP) // sent to reload rules, which happens each second anyway
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	env := map[string]string{}
-	for _, pair := range os.Environ() {
-		name, v, _ := strings.Cut(pair, "=")
-		env[name] = v
-	}
-	if err := run(ctx, env, os.Stderr); err != nil {
+	if err := run(ctx, os.Getenv, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "gothrottle-gateway:", err)
 		os.Exit(1)
 	}
 }
 
-// run serves until the context ends.
-func run(ctx context.Context, env map[string]string, out io.Writer) error {
+// run serves until the context ends. env returns the text of a setting.
+func run(ctx context.Context, env func(name string) string, out io.Writer) error {
 	set, err := readSettings(env)
 	if err != nil {
 		return err

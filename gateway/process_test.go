@@ -48,7 +48,7 @@ func TestStop(t *testing.T) {
 	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	another := func() error { return run(short, env, io.Discard) }
+	another := func() error { return run(short, of(env), io.Discard) }
 	require.ErrorIs(t, another(), syscall.EADDRINUSE)
 	bare := served(t)
 	bare.Change(func(f *resp.Faults) { f.NoModule = true })
@@ -129,7 +129,7 @@ func TestRedisSettings(t *testing.T) {
 		env["DECISION_TIMEOUT"] = "20s"
 		newGateway(t, ours, env, more...)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		assert.ErrorContains(t, run(ctx, env, io.Discard), "refuses the gateway", settings)
+		assert.ErrorContains(t, run(ctx, of(env), io.Discard), "refuses the gateway", settings)
 		cancel()
 	}
 }

@@ -164,10 +164,10 @@ func (w words) Set(text string) error {
 }
 
 // readSettings reads the environment. All that is wrong is in one error.
-func readSettings(env map[string]string) (*settings, error) {
+func readSettings(env func(name string) string) (*settings, error) {
 	s := &settings{env: map[string]string{}, xds: &xds.Options{Headers: metadata.MD{}}, log: slog.New(slog.DiscardHandler)}
 	s.table().VisitAll(func(one *flag.Flag) {
-		if text := env[one.Name]; text != "" {
+		if text := env(one.Name); text != "" {
 			if s.refuse(one.Name+"="+text, one.Value.Set(text)); strings.HasPrefix(one.Usage, "no effect") {
 				s.unused = append(s.unused, one.Name)
 			}

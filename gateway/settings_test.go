@@ -53,29 +53,29 @@ func TestSettings_page(t *testing.T) {
 
 // Settings have an effect, in any case of letters. Wrong ones are refused together, before anything listens.
 func TestSettings(t *testing.T) {
-	s, err := readSettings(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s", "RUNTIME_APPDIRECTORY": "a", "CACHE_KEY_PREFIX": "a}{t}{",
+	s, err := readSettings(of(map[string]string{"RUNTIME_ROOT": "/r/", "RUNTIME_SUBDIRECTORY": "s", "RUNTIME_APPDIRECTORY": "a", "CACHE_KEY_PREFIX": "a}{t}{",
 		"LOG_LEVEL": "Warning", "LOG_FORMAT": "JSON", "NEAR_LIMIT_RATIO": "1", "MERGE_DOMAIN_CONFIG": "1", "QUOTA_MODE": "T",
 		"LIMIT_LIMIT_HEADER": "x", "LIMIT_REMAINING_HEADER": "y", "LIMIT_RESET_HEADER": "z", "REDIS_POOL_SIZE": "3",
 		"GRPC_MAX_CONNECTION_AGE": "2s", "GRPC_MAX_CONNECTION_AGE_GRACE": "3s", "CONFIG_TYPE": "grpc_xds_sotw",
-		"CONFIG_GRPC_XDS_NODE_METADATA": "k=v", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "7", "USE_STATSD": "true", "MEMCACHE_SRV": "a"})
+		"CONFIG_GRPC_XDS_NODE_METADATA": "k=v", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "7", "USE_STATSD": "true", "MEMCACHE_SRV": "a"}))
 	require.NoError(t, err)
 	require.Equal(t, serve.Options{Near: 1, Quota: true, Limit: "x", Remaining: "y", Reset: "z"}, s.serve)
 	require.Equal(t, []any{true, slog.LevelWarn, "/r/s/a", []string{"MEMCACHE_SRV", "USE_STATSD"}, true, 3, 2 * time.Second, 3 * time.Second, 7, "v"},
 		[]any{s.logJSON, s.logLevel, s.config, s.unused, s.rules.Merge, s.redis.PoolSize, s.maxAge, s.grace, s.xds.MaxMessage, s.xds.Node.Metadata.AsMap()["k"]})
 	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true", "REDIS_TYPE": "odd",
 		"CONFIG_TYPE": "files", "DEFAULT_ALGORITHM": "lucky", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "NEAR_LIMIT_RATIO": "1.1"}
-	_, err = readSettings(wrong)
+	_, err = readSettings(of(wrong))
 	for name := range wrong {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
 	for _, env := range []map[string]string{{"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"},
 		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"},
 		{"CACHE_KEY_PREFIX": "a{b"}, {"CACHE_KEY_PREFIX": "{}{t}"}, {"CACHE_KEY_PREFIX": "}{"}, {"NEAR_LIMIT_RATIO": "-0.1"}, {"NEAR_LIMIT_RATIO": "nan"}} {
-		_, err := readSettings(env)
+		_, err := readSettings(of(env))
 		require.Error(t, err, env)
 	}
 	for _, password := range []string{"secr%et", "secr/et", "1/secret", "1/sec/ret", "secr#et", "1#secret", "secr?et", "1?secret", "secr et", "secr,et"} {
-		_, err := readSettings(map[string]string{"REDIS_URL": "redis://:" + password + "@h:1"})
+		_, err := readSettings(of(map[string]string{"REDIS_URL": "redis://:" + password + "@h:1"}))
 		require.ErrorContains(t, err, "encode %, /, #", password)
 		require.NotRegexp(t, "sec|ret|et@|@h", err, password)
 	}
