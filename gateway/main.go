@@ -215,7 +215,7 @@ type program struct {
 // files must be right.
 func (p *program) firstRules(ctx context.Context) error {
 	if p.xds == nil {
-		if err := p.load(); err != nil && !p.force {
+		if err := p.use(rules.Read(p.config)); err != nil && !p.force {
 			return err
 		}
 		return nil
@@ -234,9 +234,6 @@ func (p *program) firstRules(ctx context.Context) error {
 	<-first.Done()
 	return ctx.Err()
 }
-
-// load reads the files.
-func (p *program) load() error { return p.use(rules.Read(p.config)) }
 
 // use puts the rules of files into force if all are right. It counts and logs a set once, though the set comes again.
 func (p *program) use(files []rules.File, err error) error {
@@ -284,7 +281,7 @@ func (p *program) watch(ctx context.Context, every time.Duration) {
 	for ; ctx.Err() == nil; time.Sleep(every) {
 		p.note(p.decides.Probe(ctx))
 		if p.xds == nil {
-			_ = p.load()
+			_ = p.use(rules.Read(p.config))
 		}
 	}
 }

@@ -175,8 +175,9 @@ func readSettings(env func(name string) string) (*settings, error) {
 		s.env[one.Name] = one.Value.String()
 	})
 	s.check()
-	s.httpAt, s.debugAt = s.address("HOST", "PORT"), s.address("DEBUG_HOST", "DEBUG_PORT")
-	if s.grpcNet, s.grpcAt = "tcp", s.address("GRPC_HOST", "GRPC_PORT"); s.env["GRPC_UDS"] != "" {
+	s.httpAt = net.JoinHostPort(s.env["HOST"], s.env["PORT"])
+	s.debugAt = net.JoinHostPort(s.env["DEBUG_HOST"], s.env["DEBUG_PORT"])
+	if s.grpcNet, s.grpcAt = "tcp", net.JoinHostPort(s.env["GRPC_HOST"], s.env["GRPC_PORT"]); s.env["GRPC_UDS"] != "" {
 		s.grpcNet, s.grpcAt = "unix", s.env["GRPC_UDS"]
 	}
 	s.config = cmp.Or(s.env["CONFIG"], path.Join(s.env["RUNTIME_ROOT"], s.env["RUNTIME_SUBDIRECTORY"], s.env["RUNTIME_APPDIRECTORY"]))
@@ -220,10 +221,6 @@ func (s *settings) check() {
 
 // on reports whether a setting is true.
 func (s *settings) on(name string) bool { return s.env[name] == "true" }
-
-func (s *settings) address(host, port string) string {
-	return net.JoinHostPort(s.env[host], s.env[port])
-}
 
 // xdsOptions completes those of the server that sends rules. Its files are read at each connection.
 func (s *settings) xdsOptions(o *xds.Options) {
@@ -303,9 +300,7 @@ func urlMistake(err error) error {
 
 // login reads a password, or a user and a password with a colon between them.
 func (s *settings) login(name string) (user, password string) {
-	user, password, found := strings.Cut(s.env[name], ":")
-	if !found {
-		user, password = "", user
-	}
-	return user, password
+	text := s.env[name]
+	colon := strings.Index(text, ":")
+	return text[:max(colon, 0)], text[colon+1:]
 }
