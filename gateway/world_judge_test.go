@@ -133,6 +133,7 @@ func (p *play) status(q *asking, d *asked, st *pb.RateLimitResponse_DescriptorSt
 		p.fail("numbers", "%+v: %d are left, says nobody", d.ask, left)
 	case q.decided && d.algorithm == "fixed_window" && ends != int64((d.keeps(time.Now())+time.Second-1)/time.Second),
 		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > int64(d.period/time.Second),
+		q.decided && d.refuses() && over && d.hits > 0 && !d.settle && (d.algorithm == "sliding_window" || d.algorithm == "gcra") && ends != int64(d.period/time.Second),
 		q.decided && d.algorithm == "gcra" && d.want.charge > 0 && !d.want.over && !d.server.locked && (ends > d.empty(d.server.used+d.want.charge) || ends+1 < d.empty(d.server.used+d.want.charge-1)):
 		p.fail("decision", "%+v with %+v in use ends after %d s", d.ask, d.server, ends)
 	case q.decided && d.algorithm == "gcra" && d.around == nil && d.want.over && !d.charges && d.hits > 0 && d.hits <= d.fits() && d.lockout == 0 &&

@@ -233,6 +233,9 @@ func (e *Engine) askAll(ctx context.Context, at store, asks []*Ask) error {
 		if !r.Allowed {
 			e.refused(a)
 		}
+		if a.Over && a.Units == 0 {
+			a.Verdict = a.blocked()
+		}
 	}
 	return nil
 }
