@@ -109,6 +109,13 @@ func (w *world) has(names ...string) bool {
 	return slices.ContainsFunc(w.Faults, func(f fault) bool { return slices.Contains(names, f.Name) })
 }
 
+// unheard reports whether the reply to a command that ran at this time may not have come: a server runs at the end of a silence
+// what has come meanwhile, though the callers have gone.
+func (w *world) unheard(at time.Duration) bool {
+	return w.has("cut", "cut after", "restart", "mute", "lost") ||
+		slices.ContainsFunc(w.Faults, func(f fault) bool { return f.Name == "silent" && f.At+f.For == at })
+}
+
 // held: a lease is lost only in a fault, in time, and if its slot is new: then its holder had lost it, and knows from the reply,
 // unless that is lost.
 func (r *run) held(o *outcome) string {
@@ -128,7 +135,7 @@ func (r *run) held(o *outcome) string {
 		if last = at; o.lost > 0 {
 			end = o.lost
 		}
-		if again := taken && numbers[5] == int64(0) && !r.has("cut", "cut after", "restart", "mute", "lost"); again && at > o.Ended && end > at+l.Timeout {
+		if again := taken && numbers[5] == int64(0) && !r.unheard(at); again && at > o.Ended && end > at+l.Timeout {
 			return fmt.Sprintf("it had lost its slot at +%s", at)
 		}
 		taken = true
