@@ -280,9 +280,8 @@ func TestCluster(t *testing.T) {
 		rdb := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{"10.0.0.2:6379"}, Dialer: n.Dial, MaintNotificationsConfig: disabled})
 		defer rdb.Close()
 		slot, to := resp.Slot("moves"), c.Masters()[0]
-		if c.Owner("moves") == to {
-			to = c.Masters()[1]
-		}
+		require.NotEqual(t, to, c.Owner("moves"))
+		must(take(ctx, rdb, "{moves}rests")) // no later call replicates it
 		for i := range 300 {
 			switch i {
 			case 100:
@@ -313,6 +312,7 @@ func TestCluster(t *testing.T) {
 		require.EqualValues(t, 1000-3, left)
 		require.Equal(t, copy, c.Owner("moves"))
 		require.EqualValues(t, 1000-301, must(take(ctx, rdb, "moves")))
+		require.EqualValues(t, 1000-2, must(take(ctx, rdb, "{moves}rests")))
 	})
 }
 
