@@ -22,8 +22,6 @@ var all = Command{
 	Handler: runAll,
 }
 
-var allRO = all.readOnly("Replies what GO.ALL would reply; changes nothing.")
-
 var argClause = Arg{Name: "clause", Type: ArgOneOf, Multiple: true, Bounds: fmt.Sprintf("1 to %d in one call", MaxClauses),
 	Summary: "A limiter's kind and its parameters.", Sub: clauseArgs()}
 

@@ -117,9 +117,9 @@ const Tips = "dont_cache nondeterministic_output"
 
 // readOnly returns the row of a command's twin, which replies the same and changes nothing:
 // the host opens its keys for reading and applies nothing.
-func (c Command) readOnly(summary string) Command {
+func (c Command) readOnly() Command {
+	c.Summary = "Replies what " + c.Name + " would reply; changes nothing."
 	c.Name += "_RO"
-	c.Summary = summary
 	c.Flags = strings.Replace(c.Flags, "write deny-oom", "readonly", 1)
 	return c
 }

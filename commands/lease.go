@@ -33,8 +33,6 @@ var lease = Command{
 	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, &c.scratch.rooms[0].lease, optMS) },
 }
 
-var leaseRO = lease.readOnly("Replies what GO.LEASE would reply; changes nothing.")
-
 var leaseKind = clauseKind{
 	keyword: "LEASE",
 	summary: "GO.LEASE's slots.",

@@ -23,8 +23,6 @@ var policy = Command{
 	Handler: runPolicy,
 }
 
-var policyRO = policy.readOnly("Replies what GO.POLICY would reply; changes nothing.")
-
 // planPolicy finds the policy of the key and makes the call's clauses of it.
 func planPolicy(c *Call) ErrorCode {
 	p := c.scratch.engine.policies.find(c.Args[0])

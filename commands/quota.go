@@ -20,8 +20,6 @@ var quota = Command{
 	},
 }
 
-var quotaRO = quota.readOnly("Replies what GO.QUOTA would reply; changes nothing.")
-
 var quotaKind = clauseKind{
 	keyword: "QUOTA",
 	summary: "GO.QUOTA's limiter.",

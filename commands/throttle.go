@@ -2,8 +2,6 @@ package commands
 
 import "gothrottle/funnel"
 
-var throttleArgs = []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argThrottleMode}
-
 var throttle = Command{
 	Name:       "GO.THROTTLE",
 	Summary:    "Takes units from a rate limiter (GCRA) and reports whether they were admitted.",
@@ -11,12 +9,10 @@ var throttle = Command{
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -5,
-	Args:       throttleArgs,
+	Args:       []Arg{argKey, argMaxBurst, argCount, argPeriod, argQuantity, argMS, argThrottleMode},
 	State:      KindHash,
 	Handler:    func(c *Call) ErrorCode { return throttleKind.run(c, &c.scratch.rooms[0].throttle, optMS|exclusive) },
 }
-
-var throttleRO = throttle.readOnly("Replies what GO.THROTTLE would reply; changes nothing.")
 
 var clThrottle = Command{
 	Name:       "CL.THROTTLE",

@@ -16,8 +16,6 @@ var window = Command{
 	},
 }
 
-var windowRO = window.readOnly("Replies what GO.WINDOW would reply; changes nothing.")
-
 var windowKind = clauseKind{
 	keyword: "WINDOW",
 	summary: "GO.WINDOW's limiter.",
