@@ -10,9 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"gothrottle/commands/memory"
-	"gothrottle/tests/corpus"
 )
 
 // No reply shows which state engines share. A variable of package commands is a row, a list of rows or texts, a text, or the
@@ -55,37 +52,4 @@ func mayChange(value ast.Expr) bool {
 		return !slices.Contains([]string{"Sprintf", "optional", "mode", "MakeSeed"}, function)
 	}
 	return true
-}
-
-// No transcript has two servers. They share neither what GO.TOP counts nor policies.
-func TestMemory_serversShareNothing(t *testing.T) {
-	servers := []*memory.Server{memory.NewServer(), memory.NewServer()}
-	for _, step := range []struct {
-		server     int
-		line, want string
-	}{
-		{0, "CONFIG SET gothrottle.top-keys 10", "OK"},
-		{0, "GO.QUOTA k 1 1h 2", "1 1 1 -1 0"},
-		{1, "GO.TOP", "ERR no denials are counted: set gothrottle.top-keys to more than 0"},
-		{1, "CONFIG SET gothrottle.top-keys 10", "OK"},
-		{0, "GO.TOP", "[[0:k 1 0]]"},
-		{1, "GO.TOP", "[]"},
-		{0, "CONFIG SET gothrottle.top-keys 0", "OK"},
-		{1, "GO.TOP", "[]"},
-		{0, "CONFIG SET gothrottle.policies a_QUOTA_1_1h", "OK"},
-		{1, "GO.POLICY a:k", "ERR no policy for the key 'a:k': its name, up to the first colon, is not in gothrottle.policies"},
-		{0, "GO.POLICY a:k", "0 1 0 -1 3600 0 [0 1 0 -1 3600]"},
-	} {
-		words := strings.Fields(step.line)
-		for w := range words {
-			words[w] = strings.ReplaceAll(words[w], "_", " ")
-		}
-		reply, err := servers[step.server].Do(corpus.Epoch, words...)
-		if err != nil {
-			reply = err
-		}
-		if got := corpus.ReplyText(reply); got != step.want {
-			t.Errorf("%s: %s, want %s", step.line, got, step.want)
-		}
-	}
 }
