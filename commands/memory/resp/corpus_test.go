@@ -27,9 +27,9 @@ func TestCorpus(t *testing.T) {
 			}
 			h := &host{t: t, byScript: byScript}
 			s := resp.NewNetwork(resp.Options{Now: func() time.Time { return time.UnixMicro(h.now) }}).Add("10.0.0.1:6379")
-			h.Server = s
 			s.Change(func(f *resp.Faults) { f.NoModule = byScript })
-			s.Memory().Observe(func(command []string) { h.effects = append(h.effects, command) })
+			h.Memory = &corpus.Memory{Server: s.Memory()}
+			h.Observe(func(command []string) { h.effects = append(h.effects, command) })
 			raw, err := s.Dial(ctx, "tcp", s.Addr)
 			require.NoError(t, err)
 			h.raw, h.in = raw, bufio.NewReader(raw)
@@ -43,24 +43,19 @@ func TestCorpus(t *testing.T) {
 
 // host is a server, over one connection, as a host of the transcripts.
 type host struct {
-	*resp.Server
-	t        *testing.T
-	byScript bool
-	sha      string
-	now      int64
-	effects  [][]string
-	raw      net.Conn
-	in       *bufio.Reader
+	*corpus.Memory // by which the server decides
+	t              *testing.T
+	byScript       bool
+	sha            string
+	now            int64
+	effects        [][]string
+	raw            net.Conn
+	in             *bufio.Reader
 }
 
 func (h *host) Begin(now int64) {
 	h.now = now
-	m := h.Memory()
-	for _, key := range m.Keys() {
-		m.Put(key, nil)
-	}
-	require.NoError(h.t, m.SetPolicies(""))
-	m.CountDenials(1000)
+	h.Memory.Begin(now)
 }
 
 func (h *host) Clock(now int64) { h.now = now }
@@ -76,14 +71,6 @@ func (h *host) Call(words []string) (reply any, effects [][]string) {
 		return reply, nil
 	}
 	return reply, h.effects
-}
-
-func (h *host) Values(keys []string) (map[string]*memory.Value, int) {
-	all := map[string]*memory.Value{}
-	for _, key := range keys {
-		all[key] = h.Memory().Get(key)
-	}
-	return all, len(h.Memory().Keys())
 }
 
 // ask sends one command and reads its reply.
