@@ -19,12 +19,13 @@ func TestAll_random(t *testing.T) {
 	if testing.Short() {
 		calls = 2000
 	}
-	world.Compare(t, &followed{newTwins(t), corpus.NewMemory(), corpus.Epoch}, calls, 0)
+	world.Compare(t, &followed{corpus.NewMemory(), t, corpus.NewMemory(), corpus.Epoch}, calls, 0)
 }
 
 // followed is package memory and a replica of it.
 type followed struct {
-	*twins
+	*corpus.Memory
+	t       *testing.T
 	replica *corpus.Memory
 	now     funnel.Micros
 }
