@@ -159,9 +159,8 @@ func TestAccess_refused(t *testing.T) {
 	}
 }
 
-// In a cluster EXISTS shows whether all keys are at this node. If it fails, the slot of the keys is moving. If no
-// call at all runs, that proves nothing about the slot: then the call goes on, after all other checks. The log
-// says so once.
+// In a cluster EXISTS shows whether all keys are at this node. If it fails, the slot of the keys is moving. If no call
+// at all runs, that proves nothing about the slot: then the call goes on, after all other checks. The log says so once.
 func TestAccess_callsFail(t *testing.T) {
 	const line, crossing = "GO.ALL ka QUOTA 9 60 0 KEY kb QUOTA 9 60 0", "GO.ALL a QUOTA 9 60 0 KEY b QUOTA 9 60 0"
 	const reply = "[0 9 9 -1 0 0 [0 9 9 -1 0] [0 9 9 -1 0]]"

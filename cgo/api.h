@@ -1,7 +1,6 @@
-/* The part of the server's module API that gothrottle uses, written from its
- * public documentation. No server ships this as a free header, and a newer header
- * would hide which functions an older server lacks: here every function carries the
- * release that brought it, and a required one that is missing stops the load.
+/* The part of the server's module API that gothrottle uses, written from its public documentation. No server ships this
+ * as a free header, and a newer header would hide which functions an older server lacks: here every function carries
+ * the release that brought it, and a required one that is missing stops the load.
  *
  * The opaque types are the server's. */
 #ifndef GOTHROTTLE_API_H
@@ -112,98 +111,86 @@ typedef struct api_command_info {
 
 /* X(needed, first release, result, name, parameters). A function that is VALKEY is used on Valkey only:
  * in Redis another function may have its name. */
-#define API_FUNCTIONS(X)                                                                          \
-    X(REQUIRED, "4.0", void, Log, (RedisModuleCtx *, const char *, const char *, ...))            \
-    X(REQUIRED, "4.0", void, SetModuleAttribs, (RedisModuleCtx *, const char *, int, int))        \
-    X(REQUIRED, "4.0.3", int, IsModuleNameBusy, (const char *))                                   \
-    X(REQUIRED, "6.0", void, SetModuleOptions, (RedisModuleCtx *, int))                           \
-    X(REQUIRED, "4.0", int, CreateCommand,                                                        \
-      (RedisModuleCtx *, const char *, RedisModuleCmdFunc, const char *, int, int, int))          \
-    X(REQUIRED, "7.0", RedisModuleCommand *, GetCommand, (RedisModuleCtx *, const char *))        \
-    X(REQUIRED, "7.0", int, SetCommandInfo, (RedisModuleCommand *, const api_command_info *))     \
-    X(REQUIRED, "6.0.9", int *, GetCommandKeys,                                                   \
-      (RedisModuleCtx *, RedisModuleString **, int, int *))                                       \
-    X(REQUIRED, "4.0", int, IsKeysPositionRequest, (RedisModuleCtx *))                            \
-    X(REQUIRED, "7.0", void, KeyAtPosWithFlags, (RedisModuleCtx *, int, int))                     \
-    X(OPTIONAL, "7.2", int, SetCommandACLCategories, (RedisModuleCommand *, const char *))        \
-    X(OPTIONAL, "7.4", int, AddACLCategory, (RedisModuleCtx *, const char *))                     \
-    X(OPTIONAL, "7.2", long long, CachedMicroseconds, (void))                                     \
-    X(REQUIRED, "4.0", void *, Alloc, (size_t))                                                   \
-    X(REQUIRED, "4.0", void, Free, (void *))                                                      \
-    X(REQUIRED, "4.0", const char *, StringPtrLen, (const RedisModuleString *, size_t *))         \
-    X(REQUIRED, "4.0", RedisModuleString *, CreateString,                                         \
-      (RedisModuleCtx *, const char *, size_t))                                                   \
-    X(REQUIRED, "4.0", RedisModuleString *, CreateStringFromLongLong,                             \
-      (RedisModuleCtx *, long long))                                                              \
-    X(REQUIRED, "4.0", void, FreeString, (RedisModuleCtx *, RedisModuleString *))                 \
-    X(REQUIRED, "4.0", int, StringToLongLong, (const RedisModuleString *, long long *))           \
-    X(REQUIRED, "4.0", RedisModuleKey *, OpenKey, (RedisModuleCtx *, RedisModuleString *, int))   \
-    X(REQUIRED, "4.0", void, CloseKey, (RedisModuleKey *))                                        \
-    X(REQUIRED, "4.0", int, KeyType, (RedisModuleKey *))                                          \
-    X(REQUIRED, "4.0", size_t, ValueLength, (RedisModuleKey *))                                   \
-    X(REQUIRED, "4.0", int, DeleteKey, (RedisModuleKey *))                                        \
-    X(REQUIRED, "6.2.2", long long, GetAbsExpire, (RedisModuleKey *))                             \
-    X(REQUIRED, "6.2.2", int, SetAbsExpire, (RedisModuleKey *, long long))                        \
-    X(REQUIRED, "4.0", char *, StringDMA, (RedisModuleKey *, size_t *, int))                      \
-    X(REQUIRED, "4.0", int, StringTruncate, (RedisModuleKey *, size_t))                           \
-    X(REQUIRED, "4.0", int, ZsetAdd, (RedisModuleKey *, double, RedisModuleString *, int *))      \
-    X(REQUIRED, "4.0", int, ZsetRem, (RedisModuleKey *, RedisModuleString *, int *))              \
-    X(REQUIRED, "4.0", int, ZsetScore, (RedisModuleKey *, RedisModuleString *, double *))         \
-    X(REQUIRED, "4.0", int, ZsetFirstInScoreRange, (RedisModuleKey *, double, double, int, int))  \
-    X(REQUIRED, "4.0", int, ZsetLastInScoreRange, (RedisModuleKey *, double, double, int, int))   \
-    X(REQUIRED, "4.0", RedisModuleString *, ZsetRangeCurrentElement, (RedisModuleKey *, double *)) \
-    X(REQUIRED, "4.0", int, ZsetRangeNext, (RedisModuleKey *))                                    \
-    X(REQUIRED, "4.0", int, ZsetRangePrev, (RedisModuleKey *))                                    \
-    X(REQUIRED, "4.0", int, ZsetRangeEndReached, (RedisModuleKey *))                              \
-    X(REQUIRED, "4.0", void, ZsetRangeStop, (RedisModuleKey *))                                   \
-    X(REQUIRED, "4.0", int, HashGet, (RedisModuleKey *, int, ...))                                \
-    X(REQUIRED, "4.0", int, HashSet, (RedisModuleKey *, int, ...))                                \
-    X(REQUIRED, "4.0", RedisModuleCallReply *, Call,                                              \
-      (RedisModuleCtx *, const char *, const char *, ...))                                        \
-    X(REQUIRED, "4.0", int, CallReplyType, (RedisModuleCallReply *))                              \
-    X(REQUIRED, "4.0", long long, CallReplyInteger, (RedisModuleCallReply *))                     \
-    X(REQUIRED, "4.0", size_t, CallReplyLength, (RedisModuleCallReply *))                         \
-    X(REQUIRED, "4.0", RedisModuleCallReply *, CallReplyArrayElement,                             \
-      (RedisModuleCallReply *, size_t))                                                           \
-    X(REQUIRED, "4.0", const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))      \
-    X(REQUIRED, "4.0", void, FreeCallReply, (RedisModuleCallReply *))                             \
-    X(REQUIRED, "4.0", int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))       \
-    X(REQUIRED, "6.0", int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))           \
-    X(REQUIRED, "6.0", int, NotifyKeyspaceEvent,                                                  \
-      (RedisModuleCtx *, int, const char *, RedisModuleString *))                                 \
-    X(REQUIRED, "6.0.9", int, GetServerVersion, (void))                                           \
-    X(REQUIRED, "4.0.3", int, GetContextFlags, (RedisModuleCtx *))                                \
-    X(REQUIRED, "7.0", RedisModuleString *, GetCurrentUserName, (RedisModuleCtx *))               \
-    X(REQUIRED, "7.0", RedisModuleUser *, GetModuleUserFromUserName, (RedisModuleString *))       \
-    X(REQUIRED, "6.0", int, FreeModuleUser, (RedisModuleUser *))                                  \
-    X(REQUIRED, "7.0", int, ACLCheckCommandPermissions,                                           \
-      (RedisModuleUser *, RedisModuleString **, int))                                             \
-    X(VALKEY, "9.1", int, ACLCheckPermissions,                                                    \
-      (RedisModuleUser *, RedisModuleString **, int, int, int *))                                 \
-    X(OPTIONAL, "7.4", unsigned, ClusterKeySlot, (RedisModuleString *))                           \
-    X(REQUIRED, "7.0", int, ACLAddLogEntry,                                                       \
-      (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))                            \
-    X(REQUIRED, "4.0", int, ReplyWithError, (RedisModuleCtx *, const char *))                     \
-    X(REQUIRED, "4.0", int, ReplyWithArray, (RedisModuleCtx *, long))                             \
-    X(REQUIRED, "4.0", int, ReplyWithLongLong, (RedisModuleCtx *, long long))                     \
-    X(REQUIRED, "7.0", int, ReplyWithMap, (RedisModuleCtx *, long))                               \
-    X(REQUIRED, "4.0", int, ReplyWithString, (RedisModuleCtx *, RedisModuleString *))             \
-    X(REQUIRED, "4.0", int, ReplyWithNull, (RedisModuleCtx *))                                    \
-    X(REQUIRED, "7.0", int, RegisterStringConfig,                                                 \
-      (RedisModuleCtx *, const char *, const char *, unsigned, RedisModuleConfigGetStringFunc,    \
-       RedisModuleConfigSetStringFunc, RedisModuleConfigApplyFunc, void *))                       \
-    X(REQUIRED, "7.0", int, RegisterNumericConfig,                                                \
-      (RedisModuleCtx *, const char *, long long, unsigned, long long, long long,                 \
-       RedisModuleConfigGetNumericFunc, RedisModuleConfigSetNumericFunc,                          \
-       RedisModuleConfigApplyFunc, void *))                                                       \
-    X(REQUIRED, "4.0", int, GetSelectedDb, (RedisModuleCtx *))                                    \
-    X(REQUIRED, "7.0", int, LoadConfigs, (RedisModuleCtx *))                                      \
-    X(REQUIRED, "6.0", int, SubscribeToServerEvent,                                               \
-      (RedisModuleCtx *, api_event, RedisModuleEventCallback))                                    \
-    X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))            \
-    X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                 \
-    X(REQUIRED, "6.0", int, InfoAddFieldCString,                                                  \
-      (RedisModuleInfoCtx *, const char *, const char *))                                         \
+#define API_FUNCTIONS(X)                                                                                              \
+    X(REQUIRED, "4.0", void, Log, (RedisModuleCtx *, const char *, const char *, ...))                                \
+    X(REQUIRED, "4.0", void, SetModuleAttribs, (RedisModuleCtx *, const char *, int, int))                            \
+    X(REQUIRED, "4.0.3", int, IsModuleNameBusy, (const char *))                                                       \
+    X(REQUIRED, "6.0", void, SetModuleOptions, (RedisModuleCtx *, int))                                               \
+    X(REQUIRED, "4.0", int, CreateCommand,                                                                            \
+      (RedisModuleCtx *, const char *, RedisModuleCmdFunc, const char *, int, int, int))                              \
+    X(REQUIRED, "7.0", RedisModuleCommand *, GetCommand, (RedisModuleCtx *, const char *))                            \
+    X(REQUIRED, "7.0", int, SetCommandInfo, (RedisModuleCommand *, const api_command_info *))                         \
+    X(REQUIRED, "6.0.9", int *, GetCommandKeys, (RedisModuleCtx *, RedisModuleString **, int, int *))                 \
+    X(REQUIRED, "4.0", int, IsKeysPositionRequest, (RedisModuleCtx *))                                                \
+    X(REQUIRED, "7.0", void, KeyAtPosWithFlags, (RedisModuleCtx *, int, int))                                         \
+    X(OPTIONAL, "7.2", int, SetCommandACLCategories, (RedisModuleCommand *, const char *))                            \
+    X(OPTIONAL, "7.4", int, AddACLCategory, (RedisModuleCtx *, const char *))                                         \
+    X(OPTIONAL, "7.2", long long, CachedMicroseconds, (void))                                                         \
+    X(REQUIRED, "4.0", void *, Alloc, (size_t))                                                                       \
+    X(REQUIRED, "4.0", void, Free, (void *))                                                                          \
+    X(REQUIRED, "4.0", const char *, StringPtrLen, (const RedisModuleString *, size_t *))                             \
+    X(REQUIRED, "4.0", RedisModuleString *, CreateString, (RedisModuleCtx *, const char *, size_t))                   \
+    X(REQUIRED, "4.0", RedisModuleString *, CreateStringFromLongLong, (RedisModuleCtx *, long long))                  \
+    X(REQUIRED, "4.0", void, FreeString, (RedisModuleCtx *, RedisModuleString *))                                     \
+    X(REQUIRED, "4.0", int, StringToLongLong, (const RedisModuleString *, long long *))                               \
+    X(REQUIRED, "4.0", RedisModuleKey *, OpenKey, (RedisModuleCtx *, RedisModuleString *, int))                       \
+    X(REQUIRED, "4.0", void, CloseKey, (RedisModuleKey *))                                                            \
+    X(REQUIRED, "4.0", int, KeyType, (RedisModuleKey *))                                                              \
+    X(REQUIRED, "4.0", size_t, ValueLength, (RedisModuleKey *))                                                       \
+    X(REQUIRED, "4.0", int, DeleteKey, (RedisModuleKey *))                                                            \
+    X(REQUIRED, "6.2.2", long long, GetAbsExpire, (RedisModuleKey *))                                                 \
+    X(REQUIRED, "6.2.2", int, SetAbsExpire, (RedisModuleKey *, long long))                                            \
+    X(REQUIRED, "4.0", char *, StringDMA, (RedisModuleKey *, size_t *, int))                                          \
+    X(REQUIRED, "4.0", int, StringTruncate, (RedisModuleKey *, size_t))                                               \
+    X(REQUIRED, "4.0", int, ZsetAdd, (RedisModuleKey *, double, RedisModuleString *, int *))                          \
+    X(REQUIRED, "4.0", int, ZsetRem, (RedisModuleKey *, RedisModuleString *, int *))                                  \
+    X(REQUIRED, "4.0", int, ZsetScore, (RedisModuleKey *, RedisModuleString *, double *))                             \
+    X(REQUIRED, "4.0", int, ZsetFirstInScoreRange, (RedisModuleKey *, double, double, int, int))                      \
+    X(REQUIRED, "4.0", int, ZsetLastInScoreRange, (RedisModuleKey *, double, double, int, int))                       \
+    X(REQUIRED, "4.0", RedisModuleString *, ZsetRangeCurrentElement, (RedisModuleKey *, double *))                    \
+    X(REQUIRED, "4.0", int, ZsetRangeNext, (RedisModuleKey *))                                                        \
+    X(REQUIRED, "4.0", int, ZsetRangePrev, (RedisModuleKey *))                                                        \
+    X(REQUIRED, "4.0", int, ZsetRangeEndReached, (RedisModuleKey *))                                                  \
+    X(REQUIRED, "4.0", void, ZsetRangeStop, (RedisModuleKey *))                                                       \
+    X(REQUIRED, "4.0", int, HashGet, (RedisModuleKey *, int, ...))                                                    \
+    X(REQUIRED, "4.0", int, HashSet, (RedisModuleKey *, int, ...))                                                    \
+    X(REQUIRED, "4.0", RedisModuleCallReply *, Call, (RedisModuleCtx *, const char *, const char *, ...))             \
+    X(REQUIRED, "4.0", int, CallReplyType, (RedisModuleCallReply *))                                                  \
+    X(REQUIRED, "4.0", long long, CallReplyInteger, (RedisModuleCallReply *))                                         \
+    X(REQUIRED, "4.0", size_t, CallReplyLength, (RedisModuleCallReply *))                                             \
+    X(REQUIRED, "4.0", RedisModuleCallReply *, CallReplyArrayElement, (RedisModuleCallReply *, size_t))               \
+    X(REQUIRED, "4.0", const char *, CallReplyStringPtr, (RedisModuleCallReply *, size_t *))                          \
+    X(REQUIRED, "4.0", void, FreeCallReply, (RedisModuleCallReply *))                                                 \
+    X(REQUIRED, "4.0", int, Replicate, (RedisModuleCtx *, const char *, const char *, ...))                           \
+    X(REQUIRED, "6.0", int, SignalModifiedKey, (RedisModuleCtx *, RedisModuleString *))                               \
+    X(REQUIRED, "6.0", int, NotifyKeyspaceEvent, (RedisModuleCtx *, int, const char *, RedisModuleString *))          \
+    X(REQUIRED, "6.0.9", int, GetServerVersion, (void))                                                               \
+    X(REQUIRED, "4.0.3", int, GetContextFlags, (RedisModuleCtx *))                                                    \
+    X(REQUIRED, "7.0", RedisModuleString *, GetCurrentUserName, (RedisModuleCtx *))                                   \
+    X(REQUIRED, "7.0", RedisModuleUser *, GetModuleUserFromUserName, (RedisModuleString *))                           \
+    X(REQUIRED, "6.0", int, FreeModuleUser, (RedisModuleUser *))                                                      \
+    X(REQUIRED, "7.0", int, ACLCheckCommandPermissions, (RedisModuleUser *, RedisModuleString **, int))               \
+    X(VALKEY, "9.1", int, ACLCheckPermissions, (RedisModuleUser *, RedisModuleString **, int, int, int *))            \
+    X(OPTIONAL, "7.4", unsigned, ClusterKeySlot, (RedisModuleString *))                                               \
+    X(REQUIRED, "7.0", int, ACLAddLogEntry, (RedisModuleCtx *, RedisModuleUser *, RedisModuleString *, int))          \
+    X(REQUIRED, "4.0", int, ReplyWithError, (RedisModuleCtx *, const char *))                                         \
+    X(REQUIRED, "4.0", int, ReplyWithArray, (RedisModuleCtx *, long))                                                 \
+    X(REQUIRED, "4.0", int, ReplyWithLongLong, (RedisModuleCtx *, long long))                                         \
+    X(REQUIRED, "7.0", int, ReplyWithMap, (RedisModuleCtx *, long))                                                   \
+    X(REQUIRED, "4.0", int, ReplyWithString, (RedisModuleCtx *, RedisModuleString *))                                 \
+    X(REQUIRED, "4.0", int, ReplyWithNull, (RedisModuleCtx *))                                                        \
+    X(REQUIRED, "7.0", int, RegisterStringConfig,                                                                     \
+      (RedisModuleCtx *, const char *, const char *, unsigned, RedisModuleConfigGetStringFunc,                        \
+       RedisModuleConfigSetStringFunc, RedisModuleConfigApplyFunc, void *))                                           \
+    X(REQUIRED, "7.0", int, RegisterNumericConfig,                                                                    \
+      (RedisModuleCtx *, const char *, long long, unsigned, long long, long long, RedisModuleConfigGetNumericFunc,    \
+       RedisModuleConfigSetNumericFunc, RedisModuleConfigApplyFunc, void *))                                          \
+    X(REQUIRED, "4.0", int, GetSelectedDb, (RedisModuleCtx *))                                                        \
+    X(REQUIRED, "7.0", int, LoadConfigs, (RedisModuleCtx *))                                                          \
+    X(REQUIRED, "6.0", int, SubscribeToServerEvent, (RedisModuleCtx *, api_event, RedisModuleEventCallback))          \
+    X(REQUIRED, "6.0", int, RegisterInfoFunc, (RedisModuleCtx *, RedisModuleInfoFunc))                                \
+    X(REQUIRED, "6.0", int, InfoAddSection, (RedisModuleInfoCtx *, const char *))                                     \
+    X(REQUIRED, "6.0", int, InfoAddFieldCString, (RedisModuleInfoCtx *, const char *, const char *))                  \
     X(REQUIRED, "6.0", int, InfoAddFieldLongLong, (RedisModuleInfoCtx *, const char *, long long))
 
 /* The functions, filled in by api_resolve. */

@@ -27,9 +27,8 @@ var engine = commands.NewEngine(host{})
 
 func monotonic() funnel.Micros { return funnel.Micros(C.shim_call_monotonic_us()) }
 
-// goCall decides one call. It returns a commands.ErrorCode; the rest of the answer is in the
-// record. The record is on the stack of its caller in call.c, so it is valid until goCall
-// returns.
+// goCall decides one call. It returns a commands.ErrorCode; the rest of the answer is in the record. The record is on
+// the stack of its caller in call.c, so it is valid until goCall returns.
 //
 //export goCall
 func goCall(record *C.shim_call, command C.int) C.int {
@@ -48,8 +47,7 @@ func goPlan(record *C.shim_call, command C.int) C.int {
 	return guard(record, command, (*commands.Engine).Plan)
 }
 
-// writeError writes the text of an error that names a word or a clause into the record, with a zero at
-// its end.
+// writeError writes the text of an error that names a word or a clause into the record, with a zero at its end.
 func writeError(record *C.shim_call, call *commands.Call, err commands.ErrorCode) {
 	text := (*[commands.MaxErrorText]byte)(unsafe.Pointer(&record.error))
 	b := call.AppendError(text[:0], err)

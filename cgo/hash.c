@@ -60,9 +60,8 @@ static SHIM_RARE void load_rest(shim_call *call, shim_key *key, int32_t first_lo
 /* Reads the first two fields of each cell that the call asks for, and the rest only if the hash has more fields. A
  * field that belongs to no cell means that the hash is not ours: Go compares what was found with the length.
  *
- * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of
- * fields, a lockout is likely, and the lockouts of the cells asked for are read at once. Otherwise
- * lockouts are read last. */
+ * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of fields, a lockout is
+ * likely, and the lockouts of the cells asked for are read at once. Otherwise lockouts are read last. */
 void shim_load_cells(shim_call *call, shim_key *key) {
     key->first_cell = (int32_t)call->cells.len;
     int32_t fields = key->unread = key->kind == SHIM_HASH ? (int32_t)key->length : 0;
@@ -94,8 +93,7 @@ static SHIM_RARE void unset_fields(RedisModuleCtx *ctx, shim_call *call, shim_ke
 /* The server allocates twice for the format "v". So the words of up to three fields are passed one by one. */
 enum { FEW = 7 };
 
-/* Sets and removes fields. The value strings made here are ours: Replicate keeps references
- * of its own. */
+/* Sets and removes fields. The value strings made here are ours: Replicate keeps references of its own. */
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     RedisModuleString *set[1 + 2 * SHIM_FIELDS * SHIM_CELLS];
     size_t num_set = 1;

@@ -24,10 +24,9 @@ import (
 	"gothrottle/funnel"
 )
 
-// The functions are declared noescape and nocallback above, which saves half of the cost of
-// a call from Go to C. They keep no pointer, and they only read from the server, which then
-// does not enter Go again. Two of them run commands of the server: a command filter of another
-// module may then make a call of ours, so these are not nocallback.
+// The functions are declared noescape and nocallback above, which saves half of the cost of a call from Go to C. They
+// keep no pointer, and they only read from the server, which then does not enter Go again. Two of them run commands of
+// the server: a command filter of another module may then make a call of ours, so these are not nocallback.
 
 // host answers what a handler asks of the server. The call is C's record: see goCall.
 type host struct{}

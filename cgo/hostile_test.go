@@ -122,8 +122,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A module that makes a key again when it expires, and lets another key of the call expire: the call
-// is an error.
+// A module that makes a key again when it expires, and lets another key of the call expire: the call is an error.
 func TestHostile_neverStable(t *testing.T) {
 	h := loaded(t)
 	h.Put("a", textOf("theirs"))

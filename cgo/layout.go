@@ -10,9 +10,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// The Go structs of package commands and their C twins in shim.h have the same layout. Each
-// line fails to compile (a negative constant isn't a uint) where the size of a struct, the place
-// of a field or a constant differs.
+// The Go structs of package commands and their C twins in shim.h have the same layout. Each line fails to compile (a
+// negative constant isn't a uint) where the size of a struct, the place of a field or a constant differs.
 const (
 	_ = uint(C.sizeof_shim_call - unsafe.Sizeof(commands.Call{})) // shim_call has further fields
 	_ = -(unsafe.Sizeof(commands.Call{}) ^ unsafe.Offsetof(C.shim_call{}.items))

@@ -92,9 +92,8 @@ static int parse_load_args(RedisModuleCtx *ctx, RedisModuleString **argv, int ar
     return API_OK;
 }
 
-/* Refuses a server that lacks a command of ours: replicas would drift in silence if an effect
- * could not be replicated. The last three aren't effects: zset.c reads by ZCOUNT and ZRANGE,
- * access.c by EXISTS. */
+/* Refuses a server that lacks a command of ours: replicas would drift in silence if an effect could not be replicated.
+ * The last three aren't effects: zset.c reads by ZCOUNT and ZRANGE, access.c by EXISTS. */
 static int check_needed_commands(RedisModuleCtx *ctx) {
     static const char *const needed[] = {"HSET", "HDEL",      "ZADD",   "ZREM",   "SET",
                                          "DEL",  "PEXPIREAT", "ZCOUNT", "ZRANGE", "EXISTS"};
@@ -145,10 +144,9 @@ static int has_one_thread(RedisModuleCtx *ctx) {
     return one;
 }
 
-/* Whether a server that asks a command for its keys does so on its main thread only. An I/O thread
- * that asks runs into the main thread: the server's context for the question is part of what the
- * main thread propagates, and the server aborts (seen on Redis 8.6, and on Valkey 8.1 and 9.1 in a
- * cluster). Valkey 9.1 can change io-threads at run time. */
+/* Whether a server that asks a command for its keys does so on its main thread only. An I/O thread that asks runs into
+ * the main thread: the server's context for the question is part of what the main thread propagates, and the server
+ * aborts (seen on Redis 8.6, and on Valkey 8.1 and 9.1 in a cluster). Valkey 9.1 can change io-threads at run time. */
 static int asks_on_main_thread(RedisModuleCtx *ctx) {
     /* Redis before 8 asks on its main thread only. The checks in access.c are not for it: its
      * GetCurrentUserName reads through NULL for a call without a user. */
@@ -192,8 +190,7 @@ static int register_command(RedisModuleCtx *ctx, const shim_command *c, int inde
     }
     RedisModuleCommand *command = api.GetCommand(ctx, c->name);
     if (api.SetCommandInfo(command, &c->info) != API_OK) {
-        api.Log(ctx, "warning", "gothrottle not loaded: the server refused the description of %s",
-                c->name);
+        api.Log(ctx, "warning", "gothrottle not loaded: the server refused the description of %s", c->name);
         return API_ERR;
     }
     if (api.SetCommandACLCategories != NULL) {
@@ -213,11 +210,10 @@ static int add_category(RedisModuleCtx *ctx) {
     return api.AddACLCategory(ctx, acl_category) == API_OK || errno == EBUSY;
 }
 
-/* Two Go runtimes in one process disturb each other, and a Go runtime stays in its process even
- * if the server unloads its library. So the first build of the module that is loaded leaves a
- * mark in the environment, and another build refuses to load. The mark names the process
- * image: an exec keeps the environment, but not the runtime. The addresses in the mark are
- * mixed, so that the environment does not show them. */
+/* Two Go runtimes in one process disturb each other, and a Go runtime stays in its process even if the server unloads
+ * its library. So the first build of the module that is loaded leaves a mark in the environment, and another build
+ * refuses to load. The mark names the process image: an exec keeps the environment, but not the runtime. The addresses
+ * in the mark are mixed, so that the environment does not show them. */
 static int claim_process(RedisModuleCtx *ctx) {
     static const char variable[] = "GOTHROTTLE_RUNTIME";
     static int claimed; /* by this build */

@@ -129,8 +129,7 @@ func TestLoad_functions(t *testing.T) {
 	}
 }
 
-// The module sets the ACL categories that the server allows: none before 7.2, none of the module's
-// own before 7.4.
+// The module sets the ACL categories that the server allows: none before 7.2, none of the module's own before 7.4.
 func TestLoad_categories(t *testing.T) {
 	const note = "warning: <gothrottle> no ACL categories for go.throttle: grant it by name"
 	const own, others, none = "write fast throttle, read slow throttle, admin dangerous slow", "write fast, read slow, admin dangerous slow", ", , "

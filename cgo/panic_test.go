@@ -112,8 +112,7 @@ func TestPanic_manyAreLoggedOnceASecond(t *testing.T) {
 	}
 }
 
-// A plan that panics gives an error reply: no key is opened. The server's question for the keys of
-// a call finds none.
+// A plan that panics gives an error reply: no key is opened. The server's question for the keys of a call finds none.
 func TestPanic_plan(t *testing.T) {
 	h := loaded(t)
 	rowOf(t, "GO.ALL").Plan = func(c *commands.Call) commands.ErrorCode { panic("no plan") }

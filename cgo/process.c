@@ -39,17 +39,15 @@ void shim_log(const char *level, const char *text) {
 
 /* How late the threads of the Go runtime may wake from a timed sleep, in ns.
  *
- * The runtime's monitor thread takes processors away from goroutines that have run for
- * over 10 ms without being scheduled. The monitor sees the server's main thread as a goroutine
- * that never yields. Without slack the monitor woke every 20 us under load, took the processor
- * and woke a further thread: the main thread was preempted 3,000 times a second. Nothing of ours
- * waits for the monitor. With this slack the monitor wakes 120 times a second under full load
- * (1,000 times if the load comes in bursts, since the kernel lets timers expire together). The
- * p99 of "GO.THROTTLE denied" in make bench fell from 1.05 ms to 0.65 ms, which is that of SET.
+ * The runtime's monitor thread takes processors away from goroutines that have run for over 10 ms without being
+ * scheduled. The monitor sees the server's main thread as a goroutine that never yields. Without slack the monitor woke
+ * every 20 us under load, took the processor and woke a further thread: the main thread was preempted 3,000 times a
+ * second. Nothing of ours waits for the monitor. With this slack the monitor wakes 120 times a second under full load
+ * (1,000 times if the load comes in bursts, since the kernel lets timers expire together). The p99 of "GO.THROTTLE
+ * denied" in make bench fell from 1.05 ms to 0.65 ms, which is that of SET.
  *
- * A new thread inherits the slack of the thread that creates it. So the slack is set before the
- * constructor of the Go runtime, which has no priority, makes the first thread. OnLoad restores
- * the slack of the main thread. */
+ * A new thread inherits the slack of the thread that creates it. So the slack is set before the constructor of the Go
+ * runtime, which has no priority, makes the first thread. OnLoad restores the slack of the main thread. */
 #define GO_TIMER_SLACK_NS 10000000ul
 static unsigned long timer_slack_ns; /* of the server's main thread; 0: nothing to put back */
 

@@ -293,9 +293,8 @@ enum {
  * Returns whether it set the expiry. Does not replicate. */
 int shim_set_expiry(shim_key *key);
 
-/* hash.c. shim_load_cells appends the cells of one key to those of the keys before it. If the
- * array of SHIM_CLAUSES cells is full, it moves to memory of the server's allocator. run frees
- * that memory. */
+/* hash.c. shim_load_cells appends the cells of one key to those of the keys before it. If the array of SHIM_CLAUSES
+ * cells is full, it moves to memory of the server's allocator. run frees that memory. */
 void shim_load_cells(shim_call *call, shim_key *key);
 void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 
@@ -314,9 +313,8 @@ void shim_release_entries(shim_call *call, int64_t key, int64_t keep);
 void shim_free_entries(shim_key *key); /* all that these functions appended */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 
-/* items.c. Go gives a reply of the shape SHIM_ITEMS part by part; the text is copied. The parts are
- * sent by shim_reply_items: after Go has returned, so that a panic or an error in the middle leaves
- * no half reply. */
+/* items.c. Go gives a reply of the shape SHIM_ITEMS part by part; the text is copied. The parts are sent by
+ * shim_reply_items: after Go has returned, so that a panic or an error in the middle leaves no half reply. */
 void shim_put_item(shim_call *call, int32_t kind, int64_t n, const char *text, size_t len);
 void shim_reply_items(RedisModuleCtx *ctx, const shim_call *call);
 void shim_free_items(shim_call *call);

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-/* Copies a string by GET into new_text, which has room for each string that may be ours. Unlike
- * StringDMA, GET never makes the server store the string in another way. Returns 0 if the
- * server does not run GET: an administrator may have renamed the command. The key is closed
- * meanwhile, since a command filter of another module may change it, and stays closed after a copy.
- * A key that has changed is not read. */
+/* Copies a string by GET into new_text, which has room for each string that may be ours. Unlike StringDMA, GET never
+ * makes the server store the string in another way. Returns 0 if the server does not run GET: an administrator may have
+ * renamed the command. The key is closed meanwhile, since a command filter of another module may change it, and stays
+ * closed after a copy. A key that has changed is not read. */
 static SHIM_RARE int copy_string(RedisModuleCtx *ctx, shim_key *key) {
     _Static_assert(sizeof key->new_text >= SHIM_MAX_QUOTA_LEN, "new_text is too short");
     shim_close_key(key);
@@ -25,9 +24,8 @@ static SHIM_RARE int copy_string(RedisModuleCtx *ctx, shim_key *key) {
     return api.KeyType(key->handle) != SHIM_STRING || (int64_t)api.ValueLength(key->handle) != key->length;
 }
 
-/* StringDMA makes the server store a short or numeric string in another way. So only a string of
- * a length that ours have is looked at. A command that takes a key of any kind changes none, so it
- * reads a copy. */
+/* StringDMA makes the server store a short or numeric string in another way. So only a string of a length that ours
+ * have is looked at. A command that takes a key of any kind changes none, so it reads a copy. */
 void shim_load_string(RedisModuleCtx *ctx, shim_key *key) {
     int quota = key->length >= SHIM_MIN_QUOTA_LEN && key->length <= SHIM_MAX_QUOTA_LEN;
     int adopted = key->length == SHIM_ADOPTED_LEN;
@@ -47,8 +45,7 @@ void shim_apply_string(RedisModuleCtx *ctx, shim_key *key) {
     memcpy(bytes, key->new_text, len);
     key->events |= SHIM_EVENT_SET;
     if (shim_set_expiry(key)) {
-        api.Replicate(ctx, "SET", "sbcl", key->name, key->new_text, len, "PXAT",
-                      (long long)key->expire_to);
+        api.Replicate(ctx, "SET", "sbcl", key->name, key->new_text, len, "PXAT", (long long)key->expire_to);
     } else {
         api.Replicate(ctx, "SET", "sbc", key->name, key->new_text, len, "KEEPTTL");
     }

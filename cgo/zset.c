@@ -1,9 +1,8 @@
 /* Sorted sets: what Go may ask of sliding windows and leases, and adding and removing entries.
  *
- * A score is a time with its sign turned, so the newest entry is the first. A sorted set of
- * up to 128 entries is one piece of memory that the server walks from its front. To add the newest
- * entry at the front takes no walk. At the other end the walk takes 1.4 us (25 % of a call of
- * "GO.WINDOW 100" in make bench). */
+ * A score is a time with its sign turned, so the newest entry is the first. A sorted set of up to 128 entries is one
+ * piece of memory that the server walks from its front. To add the newest entry at the front takes no walk. At the
+ * other end the walk takes 1.4 us (25 % of a call of "GO.WINDOW 100" in make bench). */
 #include "shim.h"
 
 #include <math.h>
@@ -23,9 +22,8 @@ static void append(shim_key *key, RedisModuleString *string, double score) {
     e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
-/* Appends up to most entries, from the current one of the key's range on, and ends the range. The
- * server copies each member. A member that is too long to be ours makes the call an error, so no
- * further member is copied. */
+/* Appends up to most entries, from the current one of the key's range on, and ends the range. The server copies each
+ * member. A member that is too long to be ours makes the call an error, so no further member is copied. */
 static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
     for (; most > 0 && !api.ZsetRangeEndReached(key->handle); most--) {
         double score;

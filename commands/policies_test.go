@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// checkCanonical makes sure that the policies' own text is one line of the same words, and means
-// the same policies.
+// checkCanonical makes sure that the policies' own text is one line of the same words, and means the same policies.
 func checkCanonical(t *testing.T, text string, p *Policies) {
 	t.Helper()
 	if want := strings.Join(strings.Fields(text), " "); p.Text() != want {

@@ -1,9 +1,8 @@
 // Package funnel holds the decisions of gothrottle: pure functions from
 // (now, state, parameters) to (next state, verdict).
 //
-// No function here reads a clock, takes a lock or touches a server. Every function is
-// safe for concurrent use, because no function keeps state. Only [Clock] and [Top] are types with
-// state; one goroutine at a time owns each.
+// No function here reads a clock, takes a lock or touches a server. Every function is safe for concurrent use, because
+// no function keeps state. Only [Clock] and [Top] are types with state; one goroutine at a time owns each.
 //
 // This package isn't an API: it may change with every version. Programs use the commands.
 //
@@ -27,19 +26,16 @@
 //
 // # Keys denied most often
 //
-// [Top] decides nothing. It counts denials by key in a table of fixed size, and it reports for each
-// count by how much the count may be too high. The unit is one denial: a call that asks for five
-// units and is limited counts once.
+// [Top] decides nothing. It counts denials by key in a table of fixed size, and it reports for each count by how much
+// the count may be too high. The unit is one denial: a call that asks for five units and is limited counts once.
 //
 // # Units of time
 //
-// [Nanos] and [Micros] are two types, so that one cannot be passed for the other. GCRA
-// decides in nanoseconds. Windows, quotas, leases and the clock count microseconds,
-// because the score of a sorted set holds a microsecond exactly.
+// [Nanos] and [Micros] are two types, so that one cannot be passed for the other. GCRA decides in nanoseconds. Windows,
+// quotas, leases and the clock count microseconds, because the score of a sorted set holds a microsecond exactly.
 //
 // # Numbers
 //
-// All arithmetic is exact: products are 128 bits wide, and a remainder is kept as a
-// fraction (see [Rate]). There are no floats. A result that cannot be represented
-// saturates; no result wraps.
+// All arithmetic is exact: products are 128 bits wide, and a remainder is kept as a fraction (see [Rate]). There are no
+// floats. A result that cannot be represented saturates; no result wraps.
 package funnel

@@ -10,8 +10,7 @@ type ThrottleState struct {
 	Locked Nanos // the end of the lockout, since the Unix epoch; 0 if there is none
 }
 
-// ThrottleParams are the parameters of one call. UpTo, Force, Reserve, Raise and Lockout exclude each
-// other.
+// ThrottleParams are the parameters of one call. UpTo, Force, Reserve, Raise and Lockout exclude each other.
 type ThrottleParams struct {
 	Limit    int64 // 1 to MaxLimit; so many units drain within MaxPeriod
 	Rate     Rate  // Count 1 to MaxLimit, Period 1 to MaxPeriod
@@ -37,11 +36,10 @@ func (s *ThrottleState) left(now Nanos) span {
 
 // Throttle decides one call by GCRA (ITU-T I.371, Annex A).
 //
-// At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits.
-// Quantity 0 is a peek: it changes nothing, and it is limited only while more than Limit is in
-// use, or during a lockout. A negative quantity gives back up to what is in use and is
-// always admitted; if nothing is in use it changes nothing. In any length of time t at most
-// Limit + t x Rate units are admitted.
+// At most Limit units fit, and they drain at Rate. A call is admitted if its quantity fits. Quantity 0 is a peek: it
+// changes nothing, and it is limited only while more than Limit is in use, or during a lockout. A negative quantity
+// gives back up to what is in use and is always admitted; if nothing is in use it changes nothing. In any length of
+// time t at most Limit + t x Rate units are admitted.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
@@ -52,22 +50,19 @@ func (s *ThrottleState) left(now Nanos) span {
 // With Raise every call is admitted, and it takes as many units as are missing to Quantity. A part of a unit counts as one
 // in Granted. The verdict is TooMuch as with Force.
 //
-// With Reserve a call is admitted if it will fit within MaxWait. Its units are taken now, and
-// Wait says when the caller may act. The verdict is TooMuch if usage would drain only after
-// the year 2262. Without refunds, calls that act at their slots take at most Limit + t x Rate
-// units in any length of time t.
+// With Reserve a call is admitted if it will fit within MaxWait. Its units are taken now, and Wait says when the caller
+// may act. The verdict is TooMuch if usage would drain only after the year 2262. Without refunds, calls that act at
+// their slots take at most Limit + t x Rate units in any length of time t.
 //
-// With Lockout a denial of 1 to Limit units begins a lockout, unless there is one. Until its end
-// no call that asks for units is admitted, except with Force. Usage drains meanwhile.
-// Nothing moves the end of a lockout.
+// With Lockout a denial of 1 to Limit units begins a lockout, unless there is one. Until its end no call that asks for
+// units is admitted, except with Force. Usage drains meanwhile. Nothing moves the end of a lockout.
 //
-// If Rate is not the state's own rate, what is in use carries over in units. The changed
-// state is stored even if the call is denied: otherwise usage would go on draining at the old
-// rate and RetryAfter would be too short. Usage that would drain only after the year 2262
-// at the new rate cannot be stored. Then the state keeps its own rate: a denied call changes
-// nothing but the lockout, and a refund takes units off at the old rate. A peek and a call for more than Limit store
-// nothing either. Where nothing is stored, ResetAfter, and a peek's RetryAfter, are at the state's own rate. A changed limit
-// needs nothing stored; usage above the limit drains at the rate.
+// If Rate is not the state's own rate, what is in use carries over in units. The changed state is stored even if the
+// call is denied: otherwise usage would go on draining at the old rate and RetryAfter would be too short. Usage that
+// would drain only after the year 2262 at the new rate cannot be stored. Then the state keeps its own rate: a denied
+// call changes nothing but the lockout, and a refund takes units off at the old rate. A peek and a call for more than
+// Limit store nothing either. Where nothing is stored, ResetAfter, and a peek's RetryAfter, are at the state's own
+// rate. A changed limit needs nothing stored; usage above the limit drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {

@@ -17,15 +17,13 @@ type LeaseParams struct {
 type LeaseVerdict struct {
 	Verdict
 	Lapse Micros // when the caller's slot lapses; 0 if the caller has none
-	// Await is how many of the slots must lapse before this call is admitted, counted
-	// from the one that lapses first; 0 unless Limited. The caller of Lease finds that
-	// slot and sets RetryAfter.
+	// Await is how many of the slots must lapse before this call is admitted, counted from the one that lapses first; 0
+	// unless Limited. The caller of Lease finds that slot and sets RetryAfter.
 	Await int64
 }
 
-// Lease decides whether a caller gets one of Limit slots for TTL. The same caller again
-// renews its slot, which is always admitted. ResetAfter is the time until the last slot
-// lapses.
+// Lease decides whether a caller gets one of Limit slots for TTL. The same caller again renews its slot, which is
+// always admitted. ResetAfter is the time until the last slot lapses.
 func Lease(now Micros, s LeaseState, p LeaseParams) LeaseVerdict {
 	v := LeaseVerdict{Verdict: Verdict{Renewed: s.Own != 0}}
 	if !v.Renewed {

@@ -1,7 +1,6 @@
 package funnel
 
-// QuotaState is a fixed window: Used units until End. The zero value is a window that has
-// ended.
+// QuotaState is a fixed window: Used units until End. The zero value is a window that has ended.
 type QuotaState struct {
 	Used int64
 	End  Micros // since the Unix epoch
@@ -28,8 +27,7 @@ const MaxMonths = 1200
 // admitted call; with Align it ends at the next multiple of Period, or of Months counted from
 // January 1970, plus Offset. A changed period takes effect with the next window.
 //
-// With Force every call is admitted, a peek too. The verdict is TooMuch if more than MaxInUse
-// would be in use.
+// With Force every call is admitted, a peek too. The verdict is TooMuch if more than MaxInUse would be in use.
 //
 // A fixed window admits up to twice the limit around its end.
 func Quota(now Micros, s QuotaState, p QuotaParams) (next QuotaState, v Verdict) {

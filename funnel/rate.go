@@ -11,14 +11,12 @@ const (
 	MaxLimit = 1_000_000_000_000
 	// MaxPeriod bounds a period and limit x period / count: 100 years of 365 days.
 	MaxPeriod Nanos = 100 * 365 * 24 * 3600 * Second
-	// MaxInUse bounds the units in use in a sliding or fixed window, which Force may take past
-	// its limit.
+	// MaxInUse bounds the units in use in a sliding or fixed window, which Force may take past its limit.
 	MaxInUse = 1_000_000_000_000_000
 )
 
-// Rate is a sustained rate of Count units per Period. The interval, which is the time that
-// one unit takes to drain, is the fraction Period/Count, so 7 per 60 s is as exact as 6 per
-// 60 s. The zero value means that no rate is known.
+// Rate is a sustained rate of Count units per Period. The interval, which is the time that one unit takes to drain, is
+// the fraction Period/Count, so 7 per 60 s is as exact as 6 per 60 s. The zero value means that no rate is known.
 type Rate struct {
 	Period Nanos // 1 to MaxPeriod
 	Count  int64 // 1 to MaxLimit
@@ -46,8 +44,7 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-// Drain returns the time that units >= 0 take to drain, in ns, rounded up and
-// saturating at 2^63-1.
+// Drain returns the time that units >= 0 take to drain, in ns, rounded up and saturating at 2^63-1.
 func (r Rate) Drain(units int64) Nanos {
 	return r.span(units).ceil()
 }
@@ -58,8 +55,7 @@ type span struct {
 	ns, frac uint64
 }
 
-// maxSpan is the longest span that [Rate.span] returns, in ns. The sum of two such spans fits
-// in a uint64.
+// maxSpan is the longest span that [Rate.span] returns, in ns. The sum of two such spans fits in a uint64.
 const maxSpan = math.MaxInt64
 
 // maxConverted is the longest span that convert returns, in ns. maxConverted - 2 x MaxPeriod

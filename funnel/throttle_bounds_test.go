@@ -11,8 +11,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// The corners of every parameter: nothing wraps where a sum or a product is largest. Some
-// instants lie after 2162.
+// The corners of every parameter: nothing wraps where a sum or a product is largest. Some instants lie after 2162.
 func TestThrottle_saturates(t *testing.T) {
 	const most = funnel.MaxPeriod
 	rates := []funnel.Rate{
@@ -42,8 +41,7 @@ func TestThrottle_saturates(t *testing.T) {
 	}
 }
 
-// seam is a state and a call at an edge of the words that the arithmetic computes with. Random
-// calls do not find them.
+// seam is a state and a call at an edge of the words that the arithmetic computes with. Random calls do not find them.
 type seam struct {
 	name  string
 	now   funnel.Nanos

@@ -30,8 +30,7 @@ func limiterOf(s funnel.ThrottleState) *limiter {
 	return &limiter{s, oracle.NewThrottle(empty, s.Rate, s.Locked)}
 }
 
-// stored returns the oracle's state as a ThrottleState. fits is false if no ThrottleState can
-// hold it.
+// stored returns the oracle's state as a ThrottleState. fits is false if no ThrottleState can hold it.
 func (l *limiter) stored() (s funnel.ThrottleState, fits bool) {
 	empty, rate := l.oracle.State()
 	ns, rest := new(big.Int).DivMod(empty.Num(), empty.Denom(), new(big.Int))
@@ -131,8 +130,7 @@ func reducedOrZero(r funnel.Rate) funnel.Rate {
 	return r.Reduced()
 }
 
-// retried checks that the call p, which has got v, is admitted after RetryAfter and not 1 ns
-// sooner.
+// retried checks that the call p, which has got v, is admitted after RetryAfter and not 1 ns sooner.
 func (l *limiter) retried(t testing.TB, now funnel.Nanos, p funnel.ThrottleParams, v funnel.Verdict) {
 	t.Helper()
 	// A denied call that stores nothing at its rate makes no promise that is tight.

@@ -16,11 +16,10 @@ const (
 	MaxTopName = 128
 )
 
-// Top holds the keys that are denied most often, by the algorithm Space-Saving (Metwally,
-// Agrawal and El Abbadi, "Efficient Computation of Frequent and Top-k Elements in Data
-// Streams", ICDT 2005). The table has one counter per key and a fixed size in keys. If a new
-// key finds the table full, the key takes over a counter with the least count. The count that
-// the key takes over is its error.
+// Top holds the keys that are denied most often, by the algorithm Space-Saving (Metwally, Agrawal and El Abbadi,
+// "Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005). The table has one counter per key
+// and a fixed size in keys. If a new key finds the table full, the key takes over a counter with the least count. The
+// count that the key takes over is its error.
 //
 // For every key in the table, Denied - Error <= all denials of the key <= Denied. No error is
 // above all denials / size. Every key with more than (all denials / size) is in the table. Until
@@ -29,19 +28,17 @@ const (
 // A key is identified by a 64-bit hash of its database and its whole name. Each Top has a random
 // seed for the hash. Two keys with the same hash count as one.
 //
-// A Top is not safe for concurrent use. [NewTop] allocates all memory: at most 185 bytes per key
-// from a size of 100 on.
+// A Top is not safe for concurrent use. [NewTop] allocates all memory: at most 185 bytes per key from a size of 100 on.
 type Top struct {
 	seed     maphash.Seed
 	counters []topCounter // those in use; the capacity is the size
 	names    []topName    // one for each counter
 	chains   []topLink    // the hash table: the first counter of each chain
 
-	// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path
-	// Problem", 1990) finds the least count, because the least count never falls. A counter
-	// is in bucket b if its count differed from least in bit b-1 and in no higher bit. Bucket 0
-	// is for counts equal to least. Count leaves a counter in its bucket; the counter is moved
-	// when the search meets it.
+	// A radix heap (Ahuja, Mehlhorn, Orlin and Tarjan, "Faster Algorithms for the Shortest Path Problem", 1990) finds
+	// the least count, because the least count never falls. A counter is in bucket b if its count differed from least
+	// in bit b-1 and in no higher bit. Bucket 0 is for counts equal to least. Count leaves a counter in its bucket; the
+	// counter is moved when the search meets it.
 	buckets [64]topLink
 	least   int64
 }
@@ -101,9 +98,8 @@ func (t *Top) Count(database int, key string) {
 	t.insert(hash, database, key)
 }
 
-// Most returns the n >= 0 keys with the highest counts, or all keys if the table has fewer. The
-// highest count comes first. Among equal counts the smallest error comes first. Among equal
-// errors the names are in byte order.
+// Most returns the n >= 0 keys with the highest counts, or all keys if the table has fewer. The highest count comes
+// first. Among equal counts the smallest error comes first. Among equal errors the names are in byte order.
 func (t *Top) Most(n int) []TopKey {
 	order := make([]int, len(t.counters))
 	for i := range order {

@@ -16,8 +16,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// countedTop is a Top and the exact counts of what it counted. The names of all keys must
-// be different after the cut.
+// countedTop is a Top and the exact counts of what it counted. The names of all keys must be different after the cut.
 type countedTop struct {
 	*funnel.Top
 	size  int64

@@ -2,8 +2,7 @@ package funnel
 
 // This file shows what is in use, for someone who looks at a limiter without calling it.
 
-// Drain returns how long it takes from now until nothing is in use, in ns, rounded up. It is 0 if
-// nothing is in use.
+// Drain returns how long it takes from now until nothing is in use, in ns, rounded up. It is 0 if nothing is in use.
 func (s *ThrottleState) Drain(now Nanos) Nanos {
 	if s.empty(now) {
 		return 0

@@ -1,8 +1,7 @@
 package funnel
 
-// WindowParts is the number of parts of a period in which calls share entries. It is also
-// the largest limit for which every call has an entry of its own: a server stores a sorted
-// set of up to 128 entries compactly.
+// WindowParts is the number of parts of a period in which calls share entries. It is also the largest limit for which
+// every call has an entry of its own: a server stores a sorted set of up to 128 entries compactly.
 const WindowParts = 120
 
 // WindowEntry is one entry of a sliding window's log: units admitted at Time. An entry
@@ -59,9 +58,8 @@ type WindowVerdict struct {
 	Verdict
 	// Share says that the new entry takes the newest entry's place. Otherwise it is added.
 	Share bool
-	// Await says that RetryAfter depends on an entry that the caller of Window must find:
-	// the first entry with Total >= Lapse, modulo 2^64, in the log after the call.
-	// RetryAfter is then a period after that entry's Time.
+	// Await says that RetryAfter depends on an entry that the caller of Window must find: the first entry with Total >=
+	// Lapse, modulo 2^64, in the log after the call. RetryAfter is then a period after that entry's Time.
 	Await bool
 	Lapse uint64
 }
@@ -69,11 +67,10 @@ type WindowVerdict struct {
 // Window decides one call by a sliding window log: in any span (t - Period, t] at most
 // Limit units are admitted. A denied call leaves no trace.
 //
-// Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force.
-// Otherwise the calls in the same part of a period share an entry, which leaves when its newest
-// call does: that never admits too much, and it makes a call wait at most a part longer. Calls at
-// the same instant always share. A refund takes from the oldest units. That is safe whichever call
-// the refund undoes: no span that a later call sees can then hold more than Limit.
+// Each call has an entry of its own if Exact, or if Limit <= WindowParts and not Force. Otherwise the calls in the same
+// part of a period share an entry, which leaves when its newest call does: that never admits too much, and it makes a
+// call wait at most a part longer. Calls at the same instant always share. A refund takes from the oldest units. That
+// is safe whichever call the refund undoes: no span that a later call sees can then hold more than Limit.
 //
 // With UpTo a call takes min(Quantity, what is left) and is limited only if nothing is left.
 // If less than Quantity was granted, RetryAfter is the wait for one more unit.
@@ -134,12 +131,10 @@ func (s *WindowState) append(time Micros, used, quantity int64, p WindowParams) 
 	return e, share
 }
 
-// part numbers the parts of all periods since the epoch. time x WindowParts fits in an
-// int64: 2^53 x 120 < 2^63.
+// part numbers the parts of all periods since the epoch. time x WindowParts fits in an int64: 2^53 x 120 < 2^63.
 func part(time, period Micros) Micros { return time * WindowParts / period }
 
-// Gone reports whether an entry no longer counts at now: it is a period old, or all its units
-// were given back.
+// Gone reports whether an entry no longer counts at now: it is a period old, or all its units were given back.
 func (s *WindowState) Gone(e WindowEntry, now, period Micros) bool {
 	return e.Time <= now-period || s.Newest.Capped && int64(s.Newest.Total-e.Total) >= s.Newest.Cap
 }

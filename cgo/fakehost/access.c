@@ -39,8 +39,7 @@ int fake_FreeModuleUser(RedisModuleUser *user) {
     return API_OK;
 }
 
-/* The question must be about the command that runs now, with a word for each word that the command
- * needs. */
+/* The question must be about the command that runs now, with a word for each word that the command needs. */
 static int check(RedisModuleUser *user, RedisModuleString **argv, int argc) {
     const RedisModuleCommand *command = fake.depth > 0 ? fake.contexts[fake.depth - 1].command : NULL;
     if (user == NULL || command == NULL || argc < abs(command->arity) || strcasecmp(command->name, argv[0]->bytes) != 0) {

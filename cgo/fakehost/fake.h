@@ -1,10 +1,9 @@
-/* This file declares the fake host: the server's side of the module API, for tests without a
- * server. The module and the host share one process. There is one host at a time, `fake`, and
- * only one thread enters it.
+/* This file declares the fake host: the server's side of the module API, for tests without a server. The module and the
+ * host share one process. There is one host at a time, `fake`, and only one thread enters it.
  *
- * Each function of API_FUNCTIONS is implemented by fake_<name>, in the file of its subject. The
- * table in host.c and the declarations below are generated from api.h. A function that is added
- * to api.h therefore does not link before it is written here. */
+ * Each function of API_FUNCTIONS is implemented by fake_<name>, in the file of its subject. The table in host.c and the
+ * declarations below are generated from api.h. A function that is added to api.h therefore does not link before it is
+ * written here. */
 #ifndef GOTHROTTLE_FAKE_H
 #define GOTHROTTLE_FAKE_H
 
@@ -62,8 +61,7 @@ typedef struct fake_entry {
 } fake_entry;
 enum { NO_EXPIRE = -1 };
 
-/* A walk along a range of a sorted set. After its end the walk is still at the last member of
- * the range. */
+/* A walk along a range of a sorted set. After its end the walk is still at the last member of the range. */
 typedef struct fake_range {
     int active, ended;
     size_t from, to; /* the index of the first member, and of the first one behind the range */
@@ -88,16 +86,14 @@ void fake_remove(fake_entry *entry);
 fake_element *fake_find_element(const fake_entry *entry, const char *name, size_t len);
 fake_element *fake_insert(fake_entry *entry, size_t at, const char *name, size_t len); /* at an index */
 void fake_remove_element(fake_entry *entry, fake_element *element);
-void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
-                    size_t value_len);
+void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value, size_t value_len);
 void fake_push_member(fake_entry *entry, double score, const char *text, size_t len); /* at the end, unchecked */
 int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
 void fake_effect(int argc, RedisModuleString *const *argv); /* records a replicated command */
-/* Records a keyspace event and calls the test's listener, if there is one. Whoever hears an event may
- * change any key, so a handle of another key that the running call has open is a fault.
- * FAKE_INNER is for events that only modules hear: new, keymiss, and unlink for the server event that a key
- * is about to be removed. They are not recorded. */
+/* Records a keyspace event and calls the test's listener, if there is one. Whoever hears an event may change any key,
+ * so a handle of another key that the running call has open is a fault. FAKE_INNER is for events that only modules
+ * hear: new, keymiss, and unlink for the server event that a key is about to be removed. They are not recorded. */
 enum { FAKE_INNER = 0 };
 void fake_event(int class, const char *event, const RedisModuleString *key);
 /* Reports the handles of other keys that the running call has open, not those of an outer call; of all keys, if key is NULL. */
@@ -163,8 +159,7 @@ typedef struct fake_words {
 
 enum { FAKE_DEPTH = 8 }; /* how deep calls may nest */
 
-/* How RedisModule_Call fails: without a reply, by an error, by a reply of another type, by an array
- * of two integers. */
+/* How RedisModule_Call fails: without a reply, by an error, by a reply of another type, by an array of two integers. */
 enum { FAKE_NO_REPLY = 1, FAKE_ERROR, FAKE_OTHER_TYPE, FAKE_INTEGERS };
 
 /* A function that begins with MAY_FAIL returns an error if the test has added it to Failing. */

@@ -106,8 +106,7 @@ func chars(s string) *C.char { return (*C.char)(unsafe.Pointer(unsafe.StringData
 // Now returns the time of the server's wall clock, in µs since the Unix epoch.
 func (h *Host) Now() int64 { return int64(C.fake.now_us) }
 
-// SetNow sets the server's wall clock, as an administrator or NTP does. The monotonic clock does
-// not change.
+// SetNow sets the server's wall clock, as an administrator or NTP does. The monotonic clock does not change.
 func (h *Host) SetNow(micros int64) { C.fake.now_us = C.int64_t(micros) }
 
 // Restart sets the server's wall clock as a new process has it: the module's clock forgets the latest time.

@@ -4,8 +4,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value,
-                    size_t value_len) {
+void fake_put_field(fake_entry *entry, const char *name, size_t name_len, const char *value, size_t value_len) {
     fake_element *field = fake_find_element(entry, name, name_len);
     if (field == NULL) field = fake_insert(entry, entry->num, name, name_len);
     field->value.len = 0;

@@ -39,9 +39,8 @@ func (h *Host) Log() []string { return h.lists[C.FAKE_LOG] }
 // ClearLog empties the log.
 func (h *Host) ClearLog() { h.lists[C.FAKE_LOG] = nil }
 
-// Faults returns the forbidden things that the module has done. Examples are a leak, freeing a
-// string that the module does not own, and opening a key that is not among the words. Each fault
-// is an error in the module.
+// Faults returns the forbidden things that the module has done. Examples are a leak, freeing a string that the module
+// does not own, and opening a key that is not among the words. Each fault is an error in the module.
 func (h *Host) Faults() []string {
 	if h == current {
 		h.faults = slices.Collect(strings.Lines(textOf(&C.fake.faults)))

@@ -24,10 +24,9 @@ type Throttle struct {
 // String writes all that the bucket holds: buckets with one text reply to any calls alike.
 func (o *Throttle) String() string { return fmt.Sprint(o.at, o.units, o.rate, o.locked) }
 
-// NewThrottle returns a bucket that drains at rate and is empty at the instant empty, in ns
-// since the Unix epoch. The zero rate means unknown, as for an adopted redis-cell key: each
-// call then sees the usage that its own rate would drain until that instant. A lockout ends at the
-// instant end, in ns since the Unix epoch; 0 means that there is none.
+// NewThrottle returns a bucket that drains at rate and is empty at the instant empty, in ns since the Unix epoch. The
+// zero rate means unknown, as for an adopted redis-cell key: each call then sees the usage that its own rate would
+// drain until that instant. A lockout ends at the instant end, in ns since the Unix epoch; 0 means that there is none.
 func NewThrottle(empty *big.Rat, rate funnel.Rate, end funnel.Nanos) *Throttle {
 	o := &Throttle{at: empty, units: new(big.Rat), locked: end}
 	if rate.Count != 0 {
@@ -157,9 +156,8 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 	return v
 }
 
-// advanced returns the bucket as a call at now and at rate would store it if the call took
-// nothing. A lockout that has ended is left out. changed reports whether what is in use has got
-// another rate.
+// advanced returns the bucket as a call at now and at rate would store it if the call took nothing. A lockout that has
+// ended is left out. changed reports whether what is in use has got another rate.
 func (o *Throttle) advanced(now funnel.Nanos, rate *big.Rat) (next Throttle, changed bool) {
 	next = Throttle{at: whole(now), units: o.inUse(now, rate), rate: rate}
 	if o.locked > now {
@@ -177,8 +175,7 @@ func (o *Throttle) advanced(now funnel.Nanos, rate *big.Rat) (next Throttle, cha
 	return next, true
 }
 
-// giveBack takes up to units out of the bucket. It returns how many it took, as a
-// negative number.
+// giveBack takes up to units out of the bucket. It returns how many it took, as a negative number.
 func (o *Throttle) giveBack(units int64) (granted int64) {
 	granted = -min(units, saturated(ceil(o.units)))
 	if o.units = sub(o.units, whole(units)); o.units.Sign() < 0 {

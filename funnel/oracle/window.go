@@ -6,10 +6,9 @@ import (
 	"gothrottle/funnel"
 )
 
-// Window models a sliding window as a plain list of the units that were admitted. Every
-// method walks the list. A call that takes or gives back units forgets the units that are a
-// period old, so a longer period that comes later does not count them. A server may keep some
-// of them for longer if they are more than it clears away in one call.
+// Window models a sliding window as a plain list of the units that were admitted. Every method walks the list. A call
+// that takes or gives back units forgets the units that are a period old, so a longer period that comes later does not
+// count them. A server may keep some of them for longer if they are more than it clears away in one call.
 type Window struct {
 	log []admission // by time; no admission without units
 }
