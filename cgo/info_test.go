@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"gothrottle/cgo/fakehost"
 	"gothrottle/commands"
@@ -186,21 +185,6 @@ func TestClock_lead(t *testing.T) {
 				t.Errorf("%s: a lead of %d µs, want %d", step.what, got, step.lead)
 			}
 		}
-	}
-}
-
-// On a server without CachedMicroseconds the module takes the system's time.
-func TestClock_system(t *testing.T) {
-	h := loaded(t)
-	call(h, "GO.THROTTLE k 1 1 1")
-	last := h.Now()
-	h = newHost(t)
-	h.Add(fakehost.Hidden, "CachedMicroseconds")
-	h.Load()
-	wantReply(t, h, "GO.THROTTLE k 1 1 1 0", "[0 2 2 -1 0]")
-	lead := int64(number(t, h, "clock_lead_us"))
-	if off := time.Now().UnixMicro() - (last - lead); max(off, -off) > 60_000_000 {
-		t.Errorf("by its lead of %d µs the module's time is %d µs off", lead, off)
 	}
 }
 
