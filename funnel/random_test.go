@@ -38,44 +38,6 @@ func logUniform[N ~int64](r *rand.Rand, top N) N {
 	return min(max(n, 1), top)
 }
 
-// randomQuantity makes up a quantity for a call with limit, after the verdict last.
-func randomQuantity(r *rand.Rand, limit int64, last funnel.Verdict) int64 {
-	switch r.IntN(12) {
-	case 0:
-		return 0
-	case 1:
-		return -logUniform(r, limit)
-	case 2:
-		return []int64{-funnel.MaxLimit - 1, funnel.MaxLimit + 1, limit + 1, -limit}[r.IntN(4)]
-	case 3:
-		return limit
-	case 4, 5:
-		return min(last.Remaining+r.Int64N(2), limit)
-	case 6, 7, 8:
-		return 1
-	}
-	return logUniform(r, limit)
-}
-
-// tally counts how often random calls did what a test is about.
-type tally map[string]int
-
-func (n tally) count(what string, when bool) {
-	if when {
-		n[what]++
-	}
-}
-
-// atLeast fails a test whose random calls prove nothing, because too few of them did what the test is about.
-func (n tally) atLeast(t *testing.T, least int, what ...string) {
-	t.Helper()
-	for _, w := range what {
-		if n[w] < sample(least) && !t.Failed() {
-			t.Errorf("only %d times %s: %v", n[w], w, n)
-		}
-	}
-}
-
 // partial reports whether a call with UPTO got a part of its quantity.
 func partial(quantity int64, v funnel.Verdict) bool {
 	return v.Granted > 0 && v.Granted < quantity

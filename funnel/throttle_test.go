@@ -1,72 +1,146 @@
 package funnel_test
 
-// No transcript holds what is true of random calls in any order, or of instants between two microseconds. This file makes such
-// calls of GCRA limiters, and compares them with an exact model.
+// A server has no state and no clock at these bounds of numbers, so no transcript has them. An exact model is the judge.
 
 import (
 	"math"
 	"math/big"
-	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"gothrottle/funnel"
 	"gothrottle/funnel/oracle"
 )
 
-// edges are first instants of walks: the epoch, the last instant at which no admitted unit is
-// cut off, 2^53 us, and a year before the last instant.
-var edges = []funnel.Nanos{
-	1, lastNow - 24*3600e9, lastNow, 1 << 53 * funnel.Microsecond, math.MaxInt64 - 365*24*3600e9,
+// The corners of every parameter: nothing wraps where a sum or a product is largest. Some instants lie after 2162.
+func TestThrottle_saturates(t *testing.T) {
+	const most = funnel.MaxPeriod
+	rates := []funnel.Rate{
+		{1, 1}, {1, funnel.MaxLimit}, {most, 1}, {most, funnel.MaxLimit}, {most - 1, funnel.MaxLimit - 1}, {60e9, 7},
+	}
+	var calls []funnel.ThrottleParams
+	for _, rate := range rates {
+		for _, limit := range []int64{1, funnel.MaxLimit} {
+			for _, quantity := range []int64{-funnel.MaxLimit - 1, -1, 0, 1, funnel.MaxLimit, funnel.MaxLimit + 1} {
+				if fits(rate, limit) {
+					calls = append(calls, options(funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: quantity}, most)...)
+				}
+			}
+		}
+	}
+	for _, now := range []funnel.Nanos{1, origin, lastNow, math.MaxInt64 - 1, math.MaxInt64} {
+		for _, tat := range []funnel.Nanos{0, now, now/2 + math.MaxInt64/2, math.MaxInt64 - 1, math.MaxInt64} {
+			for _, old := range append(rates, funnel.Rate{}) {
+				old = reducedOrZero(old)
+				for _, frac := range slices.Compact([]int64{0, max(old.Count-1, 0)}) {
+					for _, p := range calls {
+						limiterOf(funnel.ThrottleState{TAT: tat, Frac: frac, Rate: old}).call(t, now, p)
+					}
+				}
+			}
+		}
+	}
 }
 
-// Whatever the calls, their order and the state before them, every verdict and every state is the exact model's.
-func TestThrottle_agreesWithOracle(t *testing.T) {
-	seen := tally{}
-	eachWalk(t, 1000, func(t *testing.T, w *walk) {
-		l := limiterOf(funnel.ThrottleState{})
-		if w.IntN(8) == 0 {
-			l = limiterOf(funnel.ThrottleState{TAT: w.now + logUniform[funnel.Nanos](w.Rand, 1<<60)})
-			seen["adopted"]++
+// seam is a state and a call at an edge of the words that the arithmetic computes with. Random calls do not find them.
+type seam struct {
+	name  string
+	now   funnel.Nanos
+	state funnel.ThrottleState
+	limit int64
+	rate  funnel.Rate
+}
+
+const hour = 3600 * funnel.Second
+
+var seams = []seam{
+	{"The fraction carries into the high word of the units' product",
+		origin, funnel.ThrottleState{TAT: origin + 18446744, Frac: funnel.MaxLimit - 1, Rate: funnel.Rate{1_000_000_007, funnel.MaxLimit}},
+		funnel.MaxLimit, funnel.Rate{1_000_000_009, funnel.MaxLimit}},
+	{"Units' product just below and just above one word",
+		origin, funnel.ThrottleState{TAT: origin + 18446744, Rate: funnel.Rate{1_000_000_007, funnel.MaxLimit}},
+		funnel.MaxLimit, funnel.Rate{1_000_000_009, funnel.MaxLimit}},
+	{"More than 2^63 units in use",
+		origin, funnel.ThrottleState{TAT: origin + 27670116, Rate: funnel.Rate{2, funnel.MaxLimit - 1}}, funnel.MaxLimit, funnel.Rate{1, funnel.MaxLimit}},
+	{"More than 2^63 units in use, and their product is one word",
+		origin, funnel.ThrottleState{TAT: origin + 5e18, Rate: funnel.Rate{1, 2}}, funnel.MaxLimit, funnel.Rate{1, 4}},
+	{"2^63 - 1 units and a half in use",
+		origin, funnel.ThrottleState{TAT: origin + 6148914691236517205, Rate: funnel.Rate{2, 3}}, 1, funnel.Rate{2, 3}},
+	{"Rates of which the products differ by 2^64",
+		origin, funnel.ThrottleState{TAT: origin + 60e9, Rate: funnel.Rate{60e9, 7}}, 16, funnel.Rate{12327206912, 307445736}},
+	{"Nearly six units at one in 100 years are nearly 2^64 ns and a part",
+		origin, funnel.ThrottleState{TAT: origin + 6*hour - 1, Rate: funnel.Rate{hour, 1}}, 1, funnel.Rate{funnel.MaxPeriod, 1}},
+	{"Nearly twelve units at two in 100 years, by way of the 128-bit quotient",
+		origin, funnel.ThrottleState{TAT: origin + 12*hour - 1, Rate: funnel.Rate{hour, 1}}, 1, funnel.Rate{funnel.MaxPeriod - 1, 2}},
+	{"Rounding up carries out of a quotient of 2^128 - 1",
+		origin, funnel.ThrottleState{TAT: origin + 454039755230539, Frac: 102350745290, Rate: funnel.Rate{4, funnel.MaxLimit - 1}},
+		1, funnel.Rate{2997820019073, 1}},
+	{"Rounding up carries out of a low word of 2^64 - 1",
+		origin, funnel.ThrottleState{TAT: origin + 145440584142, Frac: 253, Rate: funnel.Rate{2, 999}},
+		1_000_003, funnel.Rate{253921, 1_000_003}},
+	{"The middle words of the 192-bit product add up to more than one word",
+		origin, funnel.ThrottleState{TAT: origin + 1400756654617924230, Rate: funnel.Rate{funnel.MaxPeriod - 1, funnel.MaxLimit - 1}},
+		funnel.MaxLimit - 11, funnel.Rate{funnel.MaxPeriod - 7, funnel.MaxLimit - 11}},
+	{"A charge of five units at one in 100 years is nearly 2^64 ns, and more with what is in use",
+		origin, funnel.ThrottleState{TAT: origin + funnel.MaxPeriod, Rate: funnel.Rate{funnel.MaxPeriod, 1}}, 1, funnel.Rate{funnel.MaxPeriod, 1}},
+	{"Two units drain in exactly 100 years", origin, funnel.ThrottleState{}, 1, funnel.Rate{funnel.MaxPeriod / 2, 1}},
+	{"2^63 - 1 ns and a fraction, rounded up",
+		0, funnel.ThrottleState{TAT: math.MaxInt64, Frac: 6, Rate: funnel.Rate{60e9, 7}}, 1, funnel.Rate{60e9, 7}},
+}
+
+func init() {
+	for d := range funnel.Nanos(3) {
+		now := math.MaxInt64 - 2*hour - 1 + d
+		seams = append(seams,
+			seam{"Usage at a new rate drains about the last instant", now,
+				funnel.ThrottleState{TAT: now + 2e9, Rate: funnel.Rate{1e9, 1}}, 1, funnel.Rate{hour, 1}},
+			seam{"The largest debt, in thirds of a nanosecond", origin,
+				funnel.ThrottleState{TAT: origin + funnel.MaxPeriod - 1, Frac: int64(d), Rate: funnel.Rate{2, 3}}, 1, funnel.Rate{2, 3}})
+		for frac := range int64(2) { // two units take 3 s - 1 ns
+			seams = append(seams, seam{"A slot after which all drains about the last instant", math.MaxInt64 - funnel.MaxPeriod,
+				funnel.ThrottleState{TAT: math.MaxInt64 - 3e9 + d, Frac: frac, Rate: funnel.Rate{3e9 - 1, 2}}, 3, funnel.Rate{3e9 - 1, 2}})
 		}
-		if w.IntN(4) == 0 {
-			w.now = edges[w.IntN(len(edges))]
-		}
-		for range 80 {
-			w.change(25)
-			w.wait()
-			if w.IntN(50) == 0 { // the clock is set back
-				w.now = max(w.now-logUniform[funnel.Nanos](w.Rand, 1<<40), 1)
+	}
+}
+
+func TestThrottle_seams(t *testing.T) {
+	for _, c := range seams {
+		t.Run(c.name, func(t *testing.T) {
+			p := funnel.ThrottleParams{Limit: c.limit, Rate: c.rate}
+			for _, units := range []int64{1, c.limit, c.limit + 1} {
+				limiterOf(c.state).waits(t, c.now, p, units, false)
+				limiterOf(c.state).waits(t, c.now, p, units, true)
 			}
-			p, before := w.anyCall(), l.state
-			l.waits(t, w.now, p, 1+w.Int64N(p.Limit+1), w.IntN(2) == 0)
-			v := l.call(t, w.now, p)
-			w.last = v
-			changed := before.Drain(w.now) > 0 && before.Rate.Count != 0 && before.Rate != p.Rate.Reduced()
-			seen.count("partial grant", partial(p.Quantity, v))
-			seen.count("debt", p.Force && v.Granted > 0 && v.ResetAfter > p.Rate.Drain(p.Limit))
-			seen.count("debt that is too much", p.Force && v.TooMuch)
-			seen.count("slot to wait for", v.Wait > 0)
-			seen.count("no slot", p.Reserve && v.Limited && v.RetryAfter > 0)
-			seen.count("lockout that begins", p.Lockout > 0 && before.Locked <= w.now && l.state.Locked > w.now)
-			seen.count("raised", p.Raise && v.Granted > 0)
-			seen.count("carried by a peek", changed && p.Settle && v.Change == funnel.Store)
-			seen.count("call in a lockout", v.Limited && before.Locked > w.now)
-			seen.count("carried by a denial", changed && v.Limited && v.Change == funnel.Store)
-			seen.count("too long to carry", changed && v.Limited && v.Change == funnel.Keep && p.Quantity > 0)
-			seen.count("refund", v.Granted < 0)
-			seen.count("wait", v.RetryAfter > 0)
-		}
-	})
-	seen.atLeast(t, 50, "adopted", "debt that is too much", "carried by a peek")
-	seen.atLeast(t, 200, "raised", "partial grant", "debt", "slot to wait for", "no slot", "lockout that begins",
-		"call in a lockout", "carried by a denial", "too long to carry")
-	seen.atLeast(t, 2000, "refund", "wait")
+			for _, p.Quantity = range []int64{0, 1, -1, 2, 5} {
+				calls := options(p, funnel.MaxPeriod)
+				if other := p; p.Quantity >= 0 {
+					other.Raise, other.Settle = p.Quantity > 0, p.Quantity == 0
+					calls = append(calls, other)
+				}
+				for _, p := range calls {
+					limiterOf(c.state).call(t, c.now, p)
+				}
+			}
+		})
+	}
+}
+
+// ceil rounds up, saturating at 2^63-1.
+func ceil(x *big.Rat) int64 {
+	n, rest := new(big.Int).QuoRem(x.Num(), x.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		n.Add(n, big.NewInt(1))
+	}
+	if !n.IsInt64() {
+		return math.MaxInt64
+	}
+	return n.Int64()
 }
 
 // perNano returns how many units drain in one ns.
 func perNano(r funnel.Rate) *big.Rat { return big.NewRat(r.Count, int64(r.Period)) }
 
-// options returns a call without an option and with each of them.
+// options returns a call without an option and with each of them, but for Raise and Settle.
 func options(p funnel.ThrottleParams, length funnel.Nanos) []funnel.ThrottleParams {
 	all := []funnel.ThrottleParams{p, p, p, p, p}
 	all[1].UpTo, all[2].Force, all[3].Reserve, all[3].MaxWait, all[4].Lockout = true, true, true, length, length
@@ -211,125 +285,5 @@ func (l *limiter) retried(t testing.TB, now funnel.Nanos, p funnel.ThrottleParam
 
 func whole[N ~int64](n N) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
 
-// walk makes up calls of GCRA limiters: instants, parameters and quantities.
-type walk struct {
-	*rand.Rand
-	now  funnel.Nanos
-	p    funnel.ThrottleParams
-	last funnel.Verdict // of the last call; the test sets it
-}
-
-// eachWalk runs f on a sample of n reproducible walks.
-func eachWalk(t *testing.T, n int, f func(*testing.T, *walk)) {
-	eachSeed(t, n, func(t *testing.T, r *rand.Rand) {
-		w := &walk{Rand: r, now: origin}
-		w.newRate()
-		f(t, w)
-	})
-}
-
-// change makes a new rate or a new limit, each about once in this many calls of change.
-func (w *walk) change(once int) {
-	switch w.IntN(once) {
-	case 0:
-		w.newRate()
-	case 1:
-		w.newLimit()
-	}
-}
-
-func (w *walk) newRate() {
-	old := w.p.Rate
-	rate := funnel.Rate{Period: logUniform(w.Rand, funnel.MaxPeriod), Count: logUniform[int64](w.Rand, funnel.MaxLimit)}
-	switch w.IntN(4) {
-	case 0: // as people write them
-		periods := []funnel.Nanos{1e6, 1e9, 60e9, 3600e9, 86400e9, funnel.MaxPeriod}
-		rate = funnel.Rate{Period: periods[w.IntN(len(periods))], Count: 1 + w.Int64N(100)}
-	case 1: // a little off the old one, or the same in other terms
-		period, count := int64(old.Period), old.Count
-		near := [][2]int64{{0, 1}, {1, 0}, {period, count}, {period, 0}, {0, 9 * count}}[w.IntN(5)]
-		rate.Period = max(min(old.Period+funnel.Nanos(near[0]), funnel.MaxPeriod), 1)
-		rate.Count = max(min(count+near[1], funnel.MaxLimit), 1)
-	}
-	w.p.Rate = rate
-	if !fits(rate, max(w.p.Limit, 1)) || w.p.Limit == 0 {
-		w.newLimit()
-	}
-}
-
 // fits reports whether a call may have this rate and limit.
 func fits(r funnel.Rate, limit int64) bool { return r.Drain(limit) <= funnel.MaxPeriod }
-
-func (w *walk) newLimit() {
-	top := int64(funnel.MaxLimit)
-	if w.IntN(2) == 0 {
-		top = 30
-	}
-	w.p.Limit = logUniform(w.Rand, top)
-	for w.p.Limit > 1 && !fits(w.p.Rate, w.p.Limit) {
-		w.p.Limit = (w.p.Limit + 1) / 2
-	}
-}
-
-// wait lets time pass, by the last verdict or at random; never past the last instant.
-func (w *walk) wait() {
-	var d funnel.Nanos
-	switch w.IntN(10) {
-	case 0, 1:
-		d = w.last.RetryAfter
-	case 2:
-		d = w.last.RetryAfter - 1
-	case 3:
-		d = 1
-	case 4, 5:
-		d = funnel.Nanos(w.Int64N(max(int64(w.p.Rate.Drain(logUniform(w.Rand, w.p.Limit))), 1)))
-	case 6:
-		d = w.last.ResetAfter - funnel.Nanos(w.IntN(2))
-	case 7:
-		if w.IntN(4) == 0 {
-			d = logUniform[funnel.Nanos](w.Rand, 1<<58)
-		}
-	}
-	if d > 0 && d < math.MaxInt64-w.now {
-		w.now += d
-	}
-}
-
-// call returns the parameters of the next call: a new quantity, at times with UPTO.
-func (w *walk) call() funnel.ThrottleParams {
-	w.p.Quantity, w.p.UpTo = randomQuantity(w.Rand, w.p.Limit, w.last), w.IntN(5) == 0
-	return w.p
-}
-
-// anyCall returns the parameters of the next call, at times with an option.
-func (w *walk) anyCall() funnel.ThrottleParams {
-	p := w.call()
-	if p.UpTo {
-		return p
-	}
-	switch w.IntN(10) {
-	case 0, 1:
-		p.Force = true
-	case 2, 3:
-		p.Reserve, p.MaxWait = true, w.length()
-	case 4:
-		p.Lockout = max(w.length(), funnel.Millisecond)
-	case 5:
-		p.Raise, p.Quantity = p.Quantity >= 0, max(p.Quantity, -p.Quantity)
-	default:
-		p.Settle = p.Quantity == 0
-	}
-	return p
-}
-
-// length returns a length of time: what units take to drain, about the last wait, or at random.
-func (w *walk) length() funnel.Nanos {
-	lengths := []funnel.Nanos{
-		0, w.p.Rate.Drain(1), w.p.Rate.Drain(w.p.Limit), w.p.Rate.Drain(logUniform(w.Rand, 3*w.p.Limit)),
-		w.last.RetryAfter, w.last.RetryAfter - 1, w.last.ResetAfter, logUniform(w.Rand, funnel.MaxPeriod),
-	}
-	if w.IntN(20) == 0 {
-		return funnel.MaxPeriod
-	}
-	return min(max(lengths[w.IntN(len(lengths))], 0), funnel.MaxPeriod)
-}
