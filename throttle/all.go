@@ -18,7 +18,7 @@ type Part struct {
 }
 
 // Share makes the part a tenant of the part before it in a call of All: it may use weight times what that part has
-// left. The weight is 1 to 1000, and like the key the program's choice, never the tenant's. The part is of a Window, a
+// left. The weight is 1 to 1000, chosen by the program, never by the tenant. The part is of a Window, a
 // Quota or Slots; tenants of Slots are Slots.
 func (p Part) Share(weight int) Part {
 	if p.share = weight; weight == 0 {
@@ -120,8 +120,8 @@ func (c *Client) checkAll(ctx context.Context, v string, parts []Part) error {
 	return nil
 }
 
-// fixedParts decides the parts whose limits are Unlimited or Suspended, and returns the indexes of the others: none if a part
-// is denied.
+// fixedParts decides the parts whose limits are Unlimited or Suspended, and returns the indexes of the others: none if
+// a part is denied.
 func fixedParts(v string, parts []Part) (all AllResult, sent []int) {
 	all.Each = make([]Result, len(parts))
 	denied := -1

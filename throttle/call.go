@@ -39,8 +39,8 @@ const (
 	peek         // the read-only command, with quantity 0
 )
 
-// boxed is the words of a limit's command. Numbers in interfaces allocate, so a family keeps those of its own limit and of
-// limits that were used recently.
+// boxed is the words of a limit's command. Numbers in interfaces allocate, so a family keeps those of its own limit and
+// of limits that were used recently.
 type boxed struct {
 	of    bounds
 	first []any // the name, the place of the key, and numbers
@@ -125,8 +125,8 @@ func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (
 	return r, err
 }
 
-// do makes the command of one decision, sends it, and reads its reply: a Result, and the sixth integer, if there is one. The
-// limit's words are boxed once, so sending allocates little.
+// do makes the command of one decision, sends it, and reads its reply: a Result, and the sixth integer, if there is
+// one. The limit's words are boxed once, so sending allocates little.
 func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) (Result, int64, error) {
 	cmd, args := l.wait.Call(ctx)
 	args = append(args, l.boxed().first...)

@@ -19,28 +19,28 @@ import (
 	"gothrottle/throttle/internal/wire"
 )
 
-// Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your own. If
-// yours wraps one of them, embed it: this package must see what it is. If it has a method Now() time.Time, as the servers of
-// throttletest have, deny caches, budgets, time zones and pauses in an outage follow that clock.
+// Processor sends one command: *redis.Client (also to Sentinel), *redis.ClusterClient, *redis.Ring, or a type of your
+// own. Embed one that yours wraps. With a method Now() time.Time it is also the clock of deny caches, budgets, time
+// zones and pauses.
 type Processor interface {
 	Process(ctx context.Context, cmd redis.Cmder) error
 }
 
 // Event is one decision, for Observe.
 type Event struct {
-	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve (and Wait,
-	// WaitN), Lease (and Acquire), Take, Release, All or SettleAll.
+	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve
+	// (and Wait, WaitN), Lease (and Acquire), Take, Release, All or SettleAll.
 	Verb   string
 	Name   string        // the limiter's; "" for All and SettleAll
-	Key    string        // as the caller gave it; "" for All and SettleAll
+	Key    string        // as the caller gave it
 	Result Result        // for Reset, it only says that the server did it
 	Err    error         // what the verb returned; nil for a Lease that is denied
 	Took   time.Duration // from the verb to its return
 }
 
 // Client asks a server with gothrottle for decisions. Its limiters are safe for concurrent use. The go-redis client's
-// hooks and the Logger's handler must not use them: such a call may wait for itself. Hooks must not panic either:
-// merged calls, pipelines and leases run in goroutines of the Client, where a panic ends the program.
+// hooks and the Logger's handler must not use them: such a call may wait for itself. A hook that panics may end the
+// program: some calls run in goroutines of the Client.
 type Client struct {
 	conn     *wire.Conn
 	o        options // defaults of the limiters, and the client's own
@@ -60,8 +60,8 @@ type Client struct {
 }
 
 // New returns a Client that asks rdb: see Open for one that makes it. Options of limiters are defaults here. New does
-// not connect; Check does. If rdb ignores contexts, as without ContextTimeoutEnabled, a call that is late leaves go-redis
-// behind, and Check and Close may take as long as it does.
+// not connect; Check does. If rdb ignores contexts, as without ContextTimeoutEnabled, a call that is late leaves
+// go-redis behind, and Check and Close may take as long as it does.
 func New(rdb Processor, with ...Option) (*Client, error) {
 	o := options{settings: settings{timeout: 50 * time.Millisecond}, logger: slog.Default()}
 	err := o.apply(with)
@@ -92,10 +92,9 @@ func newClient(rdb Processor, o options) *Client {
 
 // Rate returns the limiter of this name, which decides by GCRA (GO.THROTTLE).
 //
-// For every kind of limiter, the name is 1 to 64 letters, digits, '_', '-' and '.'. Verbs take the rest of the key:
-// login and bob make the key login:bob. Limiters are values. Another one of the same name and kind has its own limit
-// and options, and counts under the same keys. A limiter that makes no sense returns ErrParams from each verb, and from
-// Check. For limits that differ by user, see Rate.With.
+// For every kind of limiter, the name is 1 to 64 letters, digits, '_', '-' and '.'. Limiters are values. Another one of
+// the same name and kind has its own limit and options, and counts under the same keys. A limiter that makes no sense
+// returns ErrParams from each verb, and from Check. For limits that differ by user, see Rate.With.
 func (c *Client) Rate(name string, limit Limit, options ...Option) Rate {
 	return Rate{withLimit(c.declare(name, bounds{kind: rateKind}.with(limit), options))}
 }
@@ -194,8 +193,8 @@ func (c *Client) checkName(name string, b bounds) error {
 }
 
 // Check returns an error if a limiter was refused, or if a server doesn't reply or lacks the module: every master of a
-// cluster and every shard of a Ring. It sets connections up, within the context's deadline or 5 s. Call it when the
-// program starts. With Script it runs the script.
+// cluster and every shard of a Ring. It sets connections up, within the context's deadline or 5 s. Call it at the
+// start. With Script it runs the script.
 func (c *Client) Check(ctx context.Context) error {
 	c.mu.Lock()
 	var refused error
@@ -214,8 +213,8 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 // Close gives back budgeted units, closes the leases, and waits until none of the client's goroutines runs. It does not
-// close the go-redis client that New got. Afterwards, verbs return ErrClosed. It returns the first errors of the leases
-// and of the budgets. Close of a nil Client does nothing.
+// close the go-redis client that New got. Afterwards, verbs return ErrClosed. It returns the first errors. Close of a
+// nil Client does nothing.
 func (c *Client) Close() (err error) {
 	if c != nil {
 		c.closed.once(func() { err = c.close() })

@@ -13,11 +13,12 @@ import (
 var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading,
 	// out of memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission).
-	// Other error replies count too, such as a proxy's, unless they begin with ERR. A sent call may have taken its units.
+	// Other error replies count too, such as a proxy's, unless they begin with ERR. A sent call may have taken its
+	// units.
 	ErrUnavailable = wire.ErrUnavailable
 
-	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script. With it, the server does
-	// not run scripts, or has no TIME in them.
+	// ErrNoModule: the server does not know the command. Load gothrottle, or use the option Script. With it, the
+	// server does not run scripts, or has no TIME in them.
 	ErrNoModule = wire.ErrNoModule
 
 	// ErrParams: the limit, the quantity, or the verb and the limit together make no sense, the key holds something that
@@ -31,8 +32,9 @@ var (
 	ErrLost = errors.New("throttle: the lease was lost")
 )
 
-// Undecided reports whether an error of a decision is the server's: it is unavailable, too slow or full, lacks the module, or
-// refuses the call or the key. FailOpen, FailClosed and FailLocal decide then. Other errors are the program's.
+// Undecided reports whether an error of a decision is the server's: it is unavailable, too slow or full, lacks the
+// module, or refuses the call or the key. FailOpen, FailClosed and FailLocal decide then. Other errors are the
+// program's.
 func Undecided(err error) bool {
 	var reply redis.Error
 	return errors.Is(err, ErrUnavailable) || errors.As(err, &reply)

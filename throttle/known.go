@@ -158,8 +158,8 @@ func (l limiter) ahead(low *local.Grant[bounds]) {
 // policyMemory bounds how long a denial of a Policy is repeated, whose limit may change on the server at any time.
 const policyMemory = time.Second
 
-// learn remembers a denial of a limiter with a DenyCache. After a part was granted one more unit is denied. It ends if units
-// are given back.
+// learn remembers a denial of a limiter with a DenyCache. After a part was granted one more unit is denied. It ends if
+// units are given back.
 func (l *limiter) learn(key string, n int64, m mode, sent time.Duration, r *Result) {
 	if m != take && m != upTo || n > 0 && (r.RetryAfter <= 0 || r.RetryAfter == Never) {
 		return
@@ -194,8 +194,8 @@ func (f *family) sweep() {
 	}
 }
 
-// end lets no unit be spent any more, and returns the calls that refund those of all keys, when the client closes. The lanes make
-// pipelines of them.
+// end lets no unit be spent any more, and returns the calls that refund those of all keys, when the client closes. The
+// lanes make pipelines of them.
 func (f *family) end() (refunds []func() error) {
 	f.mu.Lock()
 	if f.sweeper != nil {

@@ -50,8 +50,8 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	return lease, err
 }
 
-// Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides which of
-// them gets a free slot. It returns any error but a denial at once, except ErrUnavailable with the option AwaitServer.
+// Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides. It returns any
+// error but a denial at once, except ErrUnavailable with the option AwaitServer.
 func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
 	lost := false // a reply, with which a slot may have come
 	holder := rand.Text()
@@ -205,9 +205,9 @@ func (l *limiter) checkHolder(ctx context.Context, v string, holder string) erro
 // of the context passed to Lease but does not end with it.
 func (l *Lease) Context() context.Context { return l.ctx }
 
-// Token returns a fencing token: storage that refuses a smaller one than it has seen refuses a holder that has lost its
-// slot without knowing it. Call it before the work begins; it asks the server once. ErrLost: the server knows no such
-// slot. docs/go.md says which tokens are larger after a restart, and which permission it needs.
+// Token returns a fencing token: storage that refuses smaller ones than it has seen refuses holders that have lost
+// their slots. Call it before the work; it asks the server once. ErrLost: the server knows no such slot. docs/go.md
+// says which tokens are larger after a restart, and which permission it needs.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) { // though it may have asked before
 		return 0, lost
@@ -282,8 +282,8 @@ func sleep(d time.Duration, stop <-chan struct{}) bool {
 	}
 }
 
-// Close releases the slot and ends the lease's context. If the slot could not be released, the error says why, and the
-// slot lapses by itself. Close of a nil Lease does nothing.
+// Close releases the slot and ends the lease's context. An error says why the slot wasn't released: it lapses by
+// itself. Close of a nil Lease does nothing.
 func (l *Lease) Close() error {
 	if l == nil {
 		return nil

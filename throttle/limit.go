@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Limit is how much is admitted: a rate, a number of units, everything or nothing. Limits are values: they can be compared,
-// copied, kept in variables, and made for each call.
+// Limit is how much is admitted: a rate, a number of units, everything or nothing. Limits are values, which can be
+// compared and made for each call.
 type Limit struct{ limit bounds }
 
 // bounds is how much a limiter admits. It is comparable.
@@ -47,17 +47,18 @@ const (
 	refuses               // nobody: the limit is Suspended
 )
 
-// PerSecond drains count units a second; count units fit at once, unless Burst says otherwise.
+// PerSecond is Per for a second.
 func PerSecond(count int64) Limit { return Per(count, time.Second) }
 
-// PerMinute drains count units a minute; count units fit at once, unless Burst says otherwise.
+// PerMinute is Per for a minute.
 func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 
-// PerHour drains count units an hour; count units fit at once, unless Burst says otherwise.
+// PerHour is Per for an hour.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
-// Per drains count units per period. In any length of time t, at most burst + t x count / period units are admitted.
-// Count is 1 to 10^12; the period is a whole number of milliseconds up to 100 years. A year is 365 days.
+// Per drains count units per period. As many fit at once, unless Burst says otherwise. In any length of time t, at most
+// burst + t x count / period units are admitted. Count is 1 to 10^12; the period is a whole number of milliseconds up
+// to 100 years. A year is 365 days.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{bounds{kind: rateKind, units: count, count: count, period: period}}
 }
@@ -105,7 +106,8 @@ func (b bounds) with(limit Limit) bounds {
 	return bounds{kind: noKind}
 }
 
-// merges reports whether calls can be merged: those of a Policy, of Slots and of a limit with a Lockout would get another reply.
+// merges reports whether calls can be merged: those of a Policy, of Slots and of a limit with a Lockout would get
+// another reply.
 func (b *bounds) merges() bool { return b.kind != policyKind && b.kind != slotsKind && b.lockout == 0 }
 
 // drain returns how long it takes until units have drained, rounded up, at most the longest Duration.

@@ -66,7 +66,7 @@ func withLimit(l limiter) counts { return counts{verbs{named{l}}} }
 func (l limiter) another(limit Limit) limiter { return limiter{l.family, l.bounds.with(limit)} }
 
 // With returns the limiter of the same name and options with another rate, for limits that differ by user or change at
-// run time. It is a value that costs no search, lock or memory. Both limits count under the same keys: docs/commands.md
+// run time. It costs no search, lock or memory. Both count under the same keys: docs/commands.md
 // says how usage carries over to a changed rate.
 func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.another(limit))} }
 
@@ -87,8 +87,8 @@ type Info struct {
 	Lockout time.Duration // a Rate's, or 0
 }
 
-// Info describes the limiter. The error says why its verbs refuse to work. Units is 1<<63 - 1 if the limiter is Unlimited
-// and 0 if it is Suspended; neither has times.
+// Info describes the limiter. The error says why its verbs refuse to work. Units is 1<<63 - 1 if the limiter is
+// Unlimited and 0 if it is Suspended; neither has times.
 func (a named) Info() (info Info, err error) {
 	l := a.l
 	if l.family != nil {
@@ -156,7 +156,7 @@ func (a counts) Refund(ctx context.Context, key string, n int64) (Result, error)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
-// back. If the estimate has drained by then, the units given back are later calls'. Settle is sent once: if it fails,
+// back. Units of an estimate that has drained by then are later calls'. Settle is sent once: if it fails,
 // it may have settled.
 func (a counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
 	m := force
@@ -166,9 +166,9 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 	return a.l.verb(ctx, "Settle", key, difference, m)
 }
 
-// Raise brings a key's usage up to n units, past the limit if need be, and never lowers it: with n = limit - remaining
-// it follows a limit elsewhere. It holds for callers with the same limit. Granted is the units added. Raise is sent
-// once and has no fallback. For Retry-After, see Pause.
+// Raise makes a key's usage at least n units, past the limit if need be: with n = limit - remaining it follows a limit
+// elsewhere, for callers with the same limit. Granted is the units added. Raise is sent once and has no fallback. For
+// Retry-After, see Pause.
 func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, "Raise", key, n, raise)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Open returns a Client of a server, with a go-redis client of its own, which Close closes. Most programs should use it. It does
-// not connect; Check does. The address is one of go-redis:
+// Open returns a Client of a server, with a go-redis client of its own, which Close closes. Most programs should use
+// it. It does not connect; Check does. The address is one of go-redis:
 //
 //	redis://user:password@host:6379/0                      one server; rediss:// for TLS
 //	redis://host:7000?addr=host2:7000                      a cluster
@@ -32,12 +32,12 @@ func Open(address string, with ...Option) (*Client, error) {
 	return c, nil
 }
 
-// tries is how often a call tries to connect. Its error then says why, and not only that its time was over: go-redis would wait for
-// longer than most calls may take, and try again.
+// tries is how often a call tries to connect. Its error then says why, and not only that its time was over: go-redis
+// would wait for longer than most calls may take, and try again.
 const tries = 1
 
-// dial makes a client of go-redis whose calls end with their contexts. Its errors have no part of the address, in which a
-// password may be.
+// dial makes a client of go-redis whose calls end with their contexts. Its errors have no part of the address, in which
+// a password may be.
 func dial(address string) (redis.UniversalClient, error) {
 	u, err := url.Parse(address)
 	if err != nil {

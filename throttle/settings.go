@@ -48,17 +48,17 @@ func (s *shape) of(b bounds, err error) (bounds, error) {
 func Exact() Option { return func(o *options) { o.shape.exact = true } }
 
 // In makes the windows of a Quota end at multiples of the period by the clocks of a time zone, UTC if it is nil: a
-// 24-hour window is a day there. A window that runs keeps its end when clocks change, so up to twice the limit is
-// admitted on that day.
+// 24-hour window is a day there. On a day when clocks change, up to twice the limit is admitted.
 func In(zone *time.Location) Option {
 	return func(o *options) { o.shape.aligned, o.shape.zone = true, zone }
 }
 
-// Month is the period of a Quota whose windows are calendar months: UTC's, or as In says. The month in which clocks change
-// may end an hour early or late.
+// Month is the period of a Quota whose windows are calendar months: UTC's, or as In says. The month in which clocks
+// change may end an hour early or late.
 const Month time.Duration = -1
 
-// settings are the options of a limiter. They are comparable: limiters of one name that have the same share what is known.
+// settings are the options of a limiter. They are comparable: limiters of one name that have the same share what is
+// known.
 type settings struct {
 	timeout  time.Duration
 	fallback Source  // "" returns an error
@@ -69,8 +69,8 @@ type settings struct {
 	hold     time.Duration
 }
 
-// KeyPrefix puts a prefix before all the client's keys. A Policy needs a prefix without a colon, because the part of
-// the key before its first colon names the policy. Only New takes it.
+// KeyPrefix puts a prefix before all the client's keys. A Policy's prefix has no colon: the key's part before the first
+// one names the policy. Only New takes it.
 func KeyPrefix(prefix string) Option {
 	return func(o *options) { o.keyPrefix, o.ofClient = prefix, "KeyPrefix" }
 }
@@ -79,20 +79,20 @@ func KeyPrefix(prefix string) Option {
 // Only New takes it.
 func Observe(f func(Event)) Option { return func(o *options) { o.observe, o.ofClient = f, "Observe" } }
 
-// Logger sets where log records go, by default slog.Default(). They are about outages, refused limiters and calls that
-// fail until somebody changes the set-up: few, whatever the load. Only New takes it.
+// Logger sets where log records go, by default slog.Default(). They are few, whatever the load: about outages, refused
+// limiters and a wrong set-up. Only New takes it.
 func Logger(l *slog.Logger) Option {
 	return func(o *options) { o.logger, o.ofClient = cmp.Or(l, slog.Default()), "Logger" }
 }
 
-// Script is for servers without the module, such as most managed services: the client sends the commands as a Lua
-// script. Replies and keys are the same, so some clients may use the module and others the script. A Policy needs the
-// module. docs/managed.md lists the limits that the script refuses. Only New takes it.
+// Script is for servers without the module: the client sends the commands as a Lua script. Replies and keys are the
+// same, also beside clients that use the module. A Policy needs the module. docs/managed.md lists the limits that the
+// script refuses. Only New takes it.
 func Script() Option { return func(o *options) { o.script, o.ofClient = true, "Script" } }
 
-// Timeout bounds every call, from the verb to its return, by default to 50 ms. It should be longer than two round trips:
-// a call of Allow may wait for another one's. A call may end a sixteenth of the Timeout earlier. If the caller's context
-// ends before, so does the call, with the context's error.
+// Timeout bounds every call, from the verb to its return, by default to 50 ms. Take more than two round trips: Allow
+// may wait for another call. A call may end a sixteenth of the Timeout earlier. If the caller's context ends before, so
+// does the call, with the context's error.
 func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }
 
 // FailOpen admits if the server does not decide: instead of an error that is Undecided, decisions return a Result with
@@ -112,8 +112,8 @@ func FailLocal(share float64) Option {
 }
 
 // DenyCache makes Allow and AllowN repeat a denial in this process until its RetryAfter has passed (for a Policy, at
-// most 1 s). It notices late when another process refunds units, deletes a key or changes a policy. A denied key takes
-// about 400 bytes.
+// most 1 s). It notices late that another process has refunded units, deleted a key or changed a policy. A denied key
+// takes about 400 bytes.
 func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
 
 // AwaitServer makes Acquire wait while the server is unavailable, as during a restart or a failover, until the end of
@@ -121,9 +121,9 @@ func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
 func AwaitServer() Option { return func(o *options) { o.awaits = true } }
 
 // Budget makes Allow take up to this many units at once, and spend them in this process within hold; 1 s is a good
-// start. So a hot key costs few calls, and a steady load never waits. A crash admits nothing too much, and loses at
-// most units. Budget(0, 0) takes none. It has no effect on a Policy, Slots or a limit with a Lockout. Limits may be
-// exceeded by what is on its way back: docs/scaling.md has the bounds.
+// start. A hot key costs few calls. A crash admits nothing too much, and loses at most units. Budget(0, 0) takes none.
+// It has no effect on a Policy, Slots or a limit with a Lockout. Limits may be exceeded by what is on its way back:
+// docs/scaling.md has the bounds.
 func Budget(units int64, hold time.Duration) Option {
 	return func(s *options) { s.units, s.hold = units, hold }
 }

@@ -58,7 +58,7 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 }
 
 // Cancel gives the units back if the slot has not come yet; afterwards it does nothing. It is sent once, even if ctx
-// has ended. Further calls return the same error, which says why the units may not have been given back.
+// has ended. After an error, the units may be taken still.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.at.IsZero() {
 		return nil
@@ -101,9 +101,8 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	return nil
 }
 
-// Pause stops admission for at least this long, up to 100 years, because another service has asked for it. Pauses don't
-// add up: the one that ends last counts, for callers with the same limit. If it returns an error, there may still be a
-// pause.
+// Pause stops admission for at least this long, up to 100 years, for callers with the same limit. Pauses don't add up:
+// the one that ends last counts. After an error there may still be one.
 func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
 	n, l := int64(1), r.l
 	if l.answer == asks && l.broken() == nil {
