@@ -134,6 +134,29 @@ func TestOpen(t *testing.T) {
 	}
 }
 
+// Check says what to look for if only one side speaks TLS: a port with it closes the connection, and one without it is silent.
+func TestCheck_tls(t *testing.T) {
+	closes, silent := must(net.Listen("tcp", "127.0.0.1:0")), must(net.Listen("tcp", "127.0.0.1:0"))
+	defer silent.Close()
+	defer closes.Close()
+	go func() {
+		for conn, err := closes.Accept(); err == nil; conn, err = closes.Accept() {
+			_, _ = conn.Read(make([]byte, 1<<10))
+			_ = conn.Close()
+		}
+	}()
+	for _, row := range []struct {
+		address, want string
+		within        time.Duration
+	}{{"redis://" + closes.Addr().String(), "wants TLS", patient}, {"rediss://" + silent.Addr().String(), "has no TLS", 50 * time.Millisecond}} {
+		c := must(throttle.Open(row.address, throttle.Logger(quiet)))
+		ctx, cancel := context.WithTimeout(background, row.within)
+		require.ErrorContains(t, c.Check(ctx), row.want)
+		cancel()
+		require.NoError(t, c.Close())
+	}
+}
+
 // New refuses options that make no sense.
 func TestNew_refuses(t *testing.T) {
 	for _, o := range []throttle.Option{throttle.Timeout(-1), throttle.Budget(-1, time.Second), throttle.Budget(0, 1), throttle.Budget(1, 0)} {

@@ -5,7 +5,9 @@ package wire
 import (
 	"context"
 	"crypto/sha1"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -107,7 +109,7 @@ func (c *Conn) Check(ctx context.Context, key string) error {
 		defer cancel()
 	}
 	if err := c.checkOne(ctx, c.rdb, key); err != nil { // ForEachShard skips shards that are down
-		return err
+		return aboutTLS(c.rdb, err)
 	}
 	type onEach = func(context.Context, *redis.Client) error
 	one := func(ctx context.Context, node *redis.Client) error {
@@ -124,6 +126,20 @@ func (c *Conn) Check(ctx context.Context, key string) error {
 		return Classify(rdb.ForEachShard(ctx, one))
 	}
 	return nil
+}
+
+// aboutTLS adds what may be wrong if only one side speaks TLS: a port without it doesn't reply to a greeting, and one with it
+// closes the connection.
+func aboutTLS(rdb Processor, err error) error {
+	one, known := rdb.(interface{ Options() *redis.Options })
+	switch {
+	case !known:
+	case errors.Is(err, context.DeadlineExceeded) && one.Options().TLSConfig != nil:
+		return fmt.Errorf("%w: perhaps the port has no TLS", err)
+	case errors.Is(err, io.EOF) && one.Options().TLSConfig == nil:
+		return fmt.Errorf("%w: perhaps the port wants TLS", err)
+	}
+	return err
 }
 
 // checkOne asks one server.
