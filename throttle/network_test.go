@@ -170,3 +170,23 @@ func TestCluster_asksForNoList(t *testing.T) {
 		require.Equal(t, []string{"GO.THROTTLE"}, asked)
 	})
 }
+
+// A command isn't sent again if its connection is closed after it was run, alone or in a pipeline: it would take its units twice.
+func TestNetwork_sendsOnce(t *testing.T) {
+	for _, calls := range []int{1, 200} {
+		synctest.Test(t, func(t *testing.T) {
+			ran := map[string]int{}
+			s := resp.NewNetwork(resp.Options{Ran: func(r resp.Run) { ran[fmt.Sprint(r.Words)]++ }}).Add("10.0.0.1:6379")
+			c := newReal(t, clientOf(t, s))
+			rate := c.Rate("a", throttle.PerHour(100))
+			s.CutAfter(1)
+			manyAtOnce(calls, func(i int) { _, _ = rate.Allow(background, fmt.Sprint(i)) })
+			s.CutAfter(1)
+			manyAtOnce(calls, func(i int) { _, _ = c.All(background, rate.Part(fmt.Sprint(i), 1)) })
+			for words, n := range ran {
+				require.Equal(t, 1, n, words)
+			}
+			require.NotEmpty(t, ran)
+		})
+	}
+}
