@@ -170,6 +170,6 @@ func TestLoad_forked(t *testing.T) {
 	require.NoError(t, err)
 	said, err := io.ReadAll(in)
 	require.NoError(t, err, "the script has not ended: %s", said)
-	assert.Contains(t, string(said), "\r\n-"+commands.ErrForked.Text())
+	assert.Contains(t, string(said), "-"+commands.ErrForked.Text()) // Redis 8.6 sends bytes of its own memory before it
 	s.works()
 }
