@@ -354,17 +354,12 @@ func TestPolicy(t *testing.T) {
 				require.Equal(t, err != nil, throttle.Undecided(err))
 				got := cmp.Or(string(r.Source), "error")
 				h := serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("b", throttle.PerHour(1)), Key: fixed})
-				base := func(*http.Request) (*http.Response, error) {
-					return &http.Response{Body: http.NoBody, Header: http.Header{}}, nil
-				}
-				transport := &throttlehttp.Transport{Limiter: c.Rate("c", throttle.PerHour(1)), Base: tripper(base)}
+				transport := &throttlehttp.Transport{Limiter: c.Rate("c", throttle.PerHour(1)), Base: answering(http.StatusOK, nil)}
 				for range 2 {
 					got += fmt.Sprint(" ", get(h).Code)
 				}
 				for range 2 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-					defer cancel()
-					_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://h.test", nil))
+					_, err := getWithin(t, transport, time.Second, "http://h.test")
 					var late *throttle.DeniedError
 					got += map[bool]string{true: " late", false: " sent"}[errors.As(err, &late)]
 					require.True(t, err == nil || late != nil, "%v", err)

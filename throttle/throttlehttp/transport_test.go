@@ -37,6 +37,18 @@ func respond(status int, header map[string]string) *http.Response {
 	return w.Result()
 }
 
+// answering is another side that has the same answer to all requests.
+func answering(status int, header map[string]string) tripper {
+	return func(*http.Request) (*http.Response, error) { return respond(status, header), nil }
+}
+
+// getWithin sends a request with a deadline.
+func getWithin(t *testing.T, transport *throttlehttp.Transport, limit time.Duration, url string) (*http.Response, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	t.Cleanup(cancel)
+	return transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
+}
+
 // Requests of two processes go one after another, and both wait when one is asked to. No pause is longer than MaxPause.
 func TestTransport(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -160,17 +172,14 @@ func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := must(throttle.New(slow{throttletest.NewServer(), time.Second, "RAISE"}, throttle.Timeout(time.Minute)))
 		defer c.Close()
-		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)), Base: tripper(func(*http.Request) (*http.Response, error) {
-			return respond(http.StatusTooManyRequests, map[string]string{"Retry-After": "10"}), nil
-		})}
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)),
+			Base: answering(http.StatusTooManyRequests, map[string]string{"Retry-After": "10"})}
 		for deadline, want := range map[time.Duration]time.Duration{time.Hour: time.Second, 500 * time.Millisecond: 500 * time.Millisecond} {
 			var all sync.WaitGroup
 			for i := range 25 { // each makes two calls
 				all.Go(func() {
 					began := time.Now()
-					ctx, cancel := context.WithTimeout(t.Context(), deadline)
-					defer cancel()
-					must(transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.%s.test/", i, deadline), nil)))
+					must(getWithin(t, transport, deadline, fmt.Sprintf("http://%d.%s.test/", i, deadline)))
 					require.Equal(t, want, time.Since(began))
 				})
 			}
@@ -187,13 +196,11 @@ func TestTransport_slowRefund(t *testing.T) {
 		c := must(throttle.New(slow{s, 140 * time.Millisecond, "MS"}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
-		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens}},
-			Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil })}
+		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Base: answering(http.StatusOK, nil),
+			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens}}}
 		for _, fails := range []bool{false, true} {
 			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
-			_, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil))
+			_, err := getWithin(t, transport, 300*time.Millisecond, "http://example.com/")
 			require.Equal(t, fails, err != nil)
 			require.LessOrEqual(t, time.Since(began), 300*time.Millisecond)
 		}
@@ -235,12 +242,10 @@ func TestTransport_brokenUpstreams(t *testing.T) {
 			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens,
 				Estimate: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
 			began := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			defer cancel()
 			var all sync.WaitGroup
 			for i := range 3 {
 				all.Go(func() {
-					w, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%d.test", i), nil))
+					w, err := getWithin(t, transport, 300*time.Millisecond, fmt.Sprintf("http://%d.test", i))
 					if err == nil {
 						_, err = io.Copy(io.Discard, w.Body)
 						_ = w.Body.Close()
@@ -278,16 +283,14 @@ func TestTransport_follows(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 			calls, tokens := c.Rate("requests", throttle.PerMinute(10)), c.Rate("tokens", throttle.PerMinute(1000))
-			transport := &throttlehttp.Transport{Limiter: calls, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, row.header), nil }),
+			transport := &throttlehttp.Transport{Limiter: calls, Base: answering(http.StatusOK, row.header),
 				Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
 			sendAtOnce(transport, 1)
 			left, leftTokens := must(calls.Peek(t.Context(), "example.com")), must(tokens.Peek(t.Context(), "example.com"))
 			require.Equal(t, []int64{row.requests, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
 			// A request whose slot would come after its deadline fails at once, and takes nothing.
 			before := time.Now()
-			ctx, cancel := context.WithTimeout(t.Context(), row.wait*9/10)
-			defer cancel()
-			if _, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, "http://example.com/", nil)); row.wait > 0 {
+			if _, err := getWithin(t, transport, row.wait*9/10, "http://example.com/"); row.wait > 0 {
 				require.Zero(t, time.Since(before))
 				var denied *throttle.DeniedError
 				require.ErrorAs(t, err, &denied)
@@ -302,8 +305,7 @@ func TestTransport_follows(t *testing.T) {
 func TestTransport_cancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
-		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed,
-			Base:  tripper(func(*http.Request) (*http.Response, error) { return respond(http.StatusOK, nil), nil }),
+		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed, Base: answering(http.StatusOK, nil),
 			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
 		for range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -336,9 +338,7 @@ func TestTransport_budgets(t *testing.T) {
 					return used
 				}}}}
 		send := func(url string, remaining int64) error {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			w, err := transport.RoundTrip(httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil))
+			w, err := getWithin(t, transport, 5*time.Second, url)
 			if err == nil {
 				_, err = io.Copy(io.Discard, w.Body)
 				require.NoError(t, errors.Join(err, w.Body.Close(), w.Body.Close())) // settled once
@@ -373,7 +373,7 @@ func FuzzTransport_hostile(f *testing.F) {
 			if denied {
 				status = http.StatusServiceUnavailable
 			}
-			transport := &throttlehttp.Transport{Limiter: rate, Base: tripper(func(*http.Request) (*http.Response, error) { return respond(status, header), nil }), MaxPause: 7 * time.Second}
+			transport := &throttlehttp.Transport{Limiter: rate, Base: answering(status, header), MaxPause: 7 * time.Second}
 			sendAtOnce(transport, 1)
 			require.LessOrEqual(t, must(rate.Reserve(t.Context(), "example.com", 1, time.Hour)).Wait, 8*time.Second)
 			began := time.Now()
