@@ -388,10 +388,8 @@ func TestCharge_leaksNothing(t *testing.T) {
 			type request struct {
 				began time.Time
 				cost  int64
-				ended bool
 			}
-			var mu sync.Mutex
-			var all []*request
+			var all []request
 			r, done := rand.New(rand.NewPCG(seed, 0)), sync.WaitGroup{}
 			takes := time.Duration(r.IntN(20_000)) * time.Millisecond // the same for all: the server takes back what is oldest
 			estimate := func(*http.Request) int64 { return 1000 }
@@ -402,32 +400,21 @@ func TestCharge_leaksNothing(t *testing.T) {
 			}))
 			for range 300 {
 				time.Sleep(time.Duration(1+r.IntN(200)) * time.Millisecond)
-				one := &request{began: time.Now(), cost: r.Int64N(1000)}
-				mu.Lock()
+				one := request{time.Now(), r.Int64N(1000)}
 				all = append(all, one)
-				mu.Unlock()
-				done.Go(func() {
-					sent := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
-					sent.ContentLength = one.cost
-					h.ServeHTTP(httptest.NewRecorder(), sent)
-					mu.Lock()
-					defer mu.Unlock()
-					one.ended = true
-				})
+				done.Go(func() { get(h, func(r *http.Request) { r.ContentLength = one.cost }) })
 				time.Sleep(time.Microsecond)
 				synctest.Wait()
 				used, least := limit-must(rule.Limiter.Peek(t.Context(), "all")).Remaining, int64(0)
-				mu.Lock()
 				for _, q := range all {
-					cost := q.cost
-					if !q.ended {
-						cost = 1000
-					}
-					if time.Since(q.began) < period {
-						least += cost
+					switch age := time.Since(q.began); {
+					case age >= period:
+					case age < takes: // it has not ended
+						least += 1000
+					default:
+						least += q.cost
 					}
 				}
-				mu.Unlock()
 				require.GreaterOrEqual(t, used, least, "seed %d", seed)
 			}
 			done.Wait()
