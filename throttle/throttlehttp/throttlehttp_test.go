@@ -194,8 +194,6 @@ func TestMiddleware_plans(t *testing.T) {
 		h = serve(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Rate("free", throttle.Unlimited()), Key: fixed},
 			throttlehttp.Rule{Limiter: c.Quota("q", 9, time.Hour), Key: fixed})
 		wantHeaders(t, get(h), "RateLimit-Policy", `"q";q=9;w=3600`)
-		_, err := throttlehttp.New(c, throttlehttp.Options{}, throttlehttp.Rule{Limiter: c.Policy("p"), Limit: units})
-		require.Error(t, err)
 	})
 }
 
@@ -422,25 +420,31 @@ func TestCharge_leaksNothing(t *testing.T) {
 	}
 }
 
-// New refuses rules that no request could be decided by.
+// New refuses rules that no request could be decided by, and says why.
 func TestNew_refusesRules(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Logger(slog.New(slog.DiscardHandler)))
-	rate := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}
+	rate, policy := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}, c.Policy("p")
 	lockout, charge := c.Rate("l", throttle.PerSecond(1).Lockout(time.Hour)), func(*http.Request, throttlehttp.Response) int64 { return 1 }
-	for name, rules := range map[string][]throttlehttp.Rule{
-		"no rules":               {},
-		"no limiter":             {{}},
-		"a refused limiter":      {{Limiter: c.Rate("b", throttle.PerSecond(0))}},
-		"a policy beside a rate": {{Limiter: c.Policy("p")}, rate},
-		"one limiter twice":      {rate, rate},
-		"a policy charged":       {{Limiter: c.Policy("p"), Charge: charge}},
-		"a lockout charged":      {{Limiter: lockout, Charge: charge}},
+	units := func(*http.Request) throttle.Limit { return throttle.Units(2) }
+	for _, row := range []struct {
+		client *throttle.Client
+		why    string
+		rules  []throttlehttp.Rule
+	}{
+		{nil, "New needs a client", []throttlehttp.Rule{rate}},
+		{c, "and a rule", nil},
+		{c, "needs a limiter", []throttlehttp.Rule{{}}},
+		{c, `the limiter "b"`, []throttlehttp.Rule{{Limiter: c.Rate("b", throttle.PerSecond(0))}}},
+		{c, "beside another rule", []throttlehttp.Rule{{Limiter: policy}, rate}},
+		{c, "has two rules", []throttlehttp.Rule{rate, rate}},
+		{c, "is a Policy", []throttlehttp.Rule{{Limiter: policy, Charge: charge}}},
+		{c, "has a Lockout", []throttlehttp.Rule{{Limiter: lockout, Charge: charge}}},
+		{c, "has no other limits", []throttlehttp.Rule{{Limiter: policy, Limit: units}}},
+		{c, "a share needs a rule before it", []throttlehttp.Rule{{Limiter: c.Window("t", 1, time.Hour), Share: 1}, rate}},
 	} {
-		_, err := throttlehttp.New(c, throttlehttp.Options{}, rules...)
-		require.Error(t, err, name)
+		_, err := throttlehttp.New(row.client, throttlehttp.Options{}, row.rules...)
+		require.ErrorContains(t, err, row.why)
 	}
-	_, err := throttlehttp.New(nil, throttlehttp.Options{}, rate)
-	require.Error(t, err)
 }
 
 // A connection that the handler takes over is charged as such.
@@ -470,7 +474,5 @@ func TestMiddleware_tenants(t *testing.T) {
 		for i, want := range []int{200, 200, 429, 200} {
 			require.Equal(t, want, get(h, func(r *http.Request) { r.Header.Set("X-Tenant", "aaab"[i:i+1]) }).Code, i)
 		}
-		_, err := throttlehttp.New(c, throttlehttp.Options{}, tenant, shared)
-		require.ErrorContains(t, err, "a share needs a rule before it")
 	})
 }
