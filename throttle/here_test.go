@@ -76,28 +76,38 @@ func TestFailLocal(t *testing.T) {
 	})
 }
 
-// Whatever the verb, the fallback and the state of the server, Observe sees what the caller gets.
-func TestObserve_asReturned(t *testing.T) {
+// Whatever the verb, the fallback and the state of the server, Observe sees once what the caller gets, with the limiter's name
+// and the key as the caller gave it.
+func TestObserve(t *testing.T) {
 	for i, fallback := range []throttle.Option{throttle.Timeout(time.Second), throttle.FailOpen(), throttle.FailClosed(), throttle.FailLocal(0.5)} {
 		synctest.Test(t, func(t *testing.T) {
 			var seen []throttle.Event
-			c, s := throttletest.New(t, fallback, throttle.Logger(quiet), throttle.Observe(func(e throttle.Event) { seen = append(seen, e) }))
+			c, s := throttletest.New(t, fallback, throttle.Logger(quiet), throttle.KeyPrefix("p:"),
+				throttle.Observe(func(e throttle.Event) { seen = append(seen, e) }))
 			rate, quota, slots := c.Rate("r", throttle.PerMinute(6)), c.Quota("q", 5, time.Minute), c.Slots("s", 2, time.Minute)
 			random := rand.New(rand.NewPCG(1, uint64(i)))
 			n := int64(0)
+			done := func(err error) (throttle.Result, error) {
+				if err != nil {
+					return throttle.Result{}, err
+				}
+				return throttle.Result{Allowed: true, Source: throttle.FromServer}, nil
+			}
 			verbs := map[string]func() (throttle.Result, error){
-				"Allow":       func() (throttle.Result, error) { return rate.AllowN(background, "a", n) },
-				"AllowAtMost": func() (throttle.Result, error) { return quota.AllowAtMost(background, "a", n) },
-				"Peek":        func() (throttle.Result, error) { return quota.Peek(background, "a") },
-				"Refund":      func() (throttle.Result, error) { return quota.Refund(background, "a", n) },
-				"Settle":      func() (throttle.Result, error) { return quota.Settle(background, "a", n) },
-				"Raise":       func() (throttle.Result, error) { return quota.Raise(background, "a", n) },
-				"Reserve": func() (throttle.Result, error) {
+				"Allow r a":       func() (throttle.Result, error) { return rate.AllowN(background, "a", n) },
+				"AllowAtMost q a": func() (throttle.Result, error) { return quota.AllowAtMost(background, "a", n) },
+				"Peek q a":        func() (throttle.Result, error) { return quota.Peek(background, "a") },
+				"Refund q a":      func() (throttle.Result, error) { return quota.Refund(background, "a", n) },
+				"Settle q a":      func() (throttle.Result, error) { return quota.Settle(background, "a", n) },
+				"Raise q a":       func() (throttle.Result, error) { return quota.Raise(background, "a", n) },
+				"Reset q a":       func() (throttle.Result, error) { return done(quota.Reset(background, "a")) },
+				"Release s a":     func() (throttle.Result, error) { return done(only(slots.Release(background, "a", fmt.Sprint(n)))) },
+				"Reserve r a": func() (throttle.Result, error) {
 					res, err := rate.Reserve(background, "a", n, time.Minute)
 					return res.Result, err
 				},
-				"Take": func() (throttle.Result, error) { return slots.Take(background, "a", fmt.Sprint(n)) },
-				"Lease": func() (throttle.Result, error) {
+				"Take s a": func() (throttle.Result, error) { return slots.Take(background, "a", fmt.Sprint(n)) },
+				"Lease s a": func() (throttle.Result, error) {
 					lease, err := slots.Lease(background, "a")
 					if denied := (*throttle.DeniedError)(nil); errors.As(err, &denied) {
 						return denied.Result, nil // Observe gets it as a decision
@@ -107,11 +117,11 @@ func TestObserve_asReturned(t *testing.T) {
 					}
 					return lease.Result, err
 				},
-				"All": func() (throttle.Result, error) {
+				"All  ": func() (throttle.Result, error) {
 					all, err := c.All(background, rate.Part("a", n), quota.Part("b", 1))
 					return all.Result, err
 				},
-				"SettleAll": func() (throttle.Result, error) {
+				"SettleAll  ": func() (throttle.Result, error) {
 					all, err := c.SettleAll(background, quota.Part("a", n), rate.Part("b", 1))
 					return all.Result, err
 				},
@@ -123,7 +133,8 @@ func TestObserve_asReturned(t *testing.T) {
 				n, seen = random.Int64N(9)-1, nil
 				r, err := verbs[name]()
 				require.Len(t, seen, 1, name)
-				require.Equal(t, []any{name, r, err}, []any{seen[0].Verb, seen[0].Result, seen[0].Err}, "fallback %d, %d units", i, n)
+				e := seen[0]
+				require.Equal(t, []any{name, r, err}, []any{fmt.Sprint(e.Verb, " ", e.Name, " ", e.Key), e.Result, e.Err}, "fallback %d, %d units", i, n)
 				s.Advance(time.Duration(random.IntN(20)) * time.Second)
 			}
 		})

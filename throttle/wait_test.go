@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -145,37 +144,6 @@ func TestClose_closesLeases(t *testing.T) {
 			require.Zero(t, s.Keys())
 		})
 	})
-}
-
-// The observer sees every verb once, with its result or its error.
-func TestObserve(t *testing.T) {
-	var verbs []string
-	var last throttle.Event
-	c, s := throttletest.New(t, throttle.KeyPrefix("p:"), throttle.Logger(quiet), throttle.Observe(func(e throttle.Event) { verbs, last = append(verbs, e.Verb), e }))
-	a := c.Rate("a", throttle.PerSecond(2))
-	must(a.Allow(background, "bob"))
-	require.Equal(t, throttle.Event{Verb: "Allow", Name: "a", Key: "bob", Result: last.Result, Took: last.Took}, last)
-	require.True(t, last.Result.Allowed)
-	must(a.AllowAtMost(background, "bob", 2))
-	must(a.Peek(background, "bob"))
-	must(a.Refund(background, "bob", 1))
-	must(a.Settle(background, "bob", 1))
-	must(a.Reserve(background, "bob", 1, 0))
-	require.NoError(t, a.Reset(background, "bob"))
-	require.Equal(t, throttle.Result{Allowed: true, Source: throttle.FromServer}, last.Result)
-	must(c.All(background, a.Part("amy", 1)))
-	must(c.SettleAll(background, a.Part("amy", 1)))
-	lease := must(c.Slots("l", 1, time.Minute).Lease(background, ""))
-	s.Fail(serverError("WRONGTYPE"))
-	for _, err := range []error{only(a.Allow(background, "bob")), only(c.All(background, a.Part("amy", 1))), a.Reset(background, "bob")} {
-		require.ErrorIs(t, err, throttle.ErrParams)
-	}
-	require.Equal(t, throttle.Result{}, last.Result)
-	require.Error(t, last.Err)
-	s.Fail(nil)
-	require.NoError(t, lease.Close())
-	require.Equal(t, "Allow AllowAtMost Peek Refund Settle Reserve Reset All SettleAll Lease Allow All Reset", strings.Join(verbs, " "))
-	require.EqualValues(t, 14, s.Calls())
 }
 
 // After a pause, calls for one unit are admitted neither early nor more than the time of one unit late, whatever was in use.
