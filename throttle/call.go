@@ -66,32 +66,26 @@ func (l *limiter) boxed() *boxed {
 }
 
 func (b *bounds) boxed() *boxed {
-	w := &boxed{of: *b}
-	w.first, w.last = b.words()
-	return w
-}
-
-// words returns the words of the limit's command before the quantity, with a place for the key, and those at its end.
-func (b *bounds) words() (first, last []any) {
-	first = []any{b.kind.command(take), nil}
+	w := &boxed{of: *b, first: []any{b.kind.command(take), nil}}
 	switch b.kind {
 	case rateKind:
-		first = append(first, b.units-1, b.count)
+		w.first = append(w.first, b.units-1, b.count)
 	case windowKind, quotaKind, slotsKind:
-		first = append(first, b.units)
+		w.first = append(w.first, b.units)
 	}
 	if b.monthly {
-		first = append(first, "1mo")
+		w.first = append(w.first, "1mo")
 	} else {
-		first = append(first, b.period.Milliseconds())
+		w.first = append(w.first, b.period.Milliseconds())
 	}
 	if b.exact {
-		last = append(last, "EXACT")
+		w.last = append(w.last, "EXACT")
 	}
 	if b.aligned {
-		last = append(last, "ALIGN", int64(0))
+		w.last = append(w.last, "ALIGN", int64(0))
 	}
-	return first, append(last, "MS")
+	w.last = append(w.last, "MS")
+	return w
 }
 
 // last returns the words after the quantity and its mode.

@@ -155,8 +155,8 @@ func (b bounds) String() string {
 	if b.kind == noKind || b.answer != asks {
 		return "limits from data"
 	}
-	first, last := b.words()
-	words := append(append(first[:1:1], first[2:]...), last[:len(last)-1]...)
+	w := b.boxed()
+	words := append(append(w.first[:1:1], w.first[2:]...), w.last[:len(w.last)-1]...)
 	if b.zone != nil {
 		words = append(words, b.zone)
 	}
