@@ -65,9 +65,9 @@ func (d *decision) of(place int64, r *Result) error {
 	}
 	if r.Allowed = place < r.Granted; r.Allowed {
 		r.Granted, r.RetryAfter = 1, 0
-		return nil
+	} else {
+		r.Granted = 0
 	}
-	r.Granted = 0
 	return nil
 }
 

@@ -94,15 +94,15 @@ func (l limiter) forget(lease *Lease, key, holder string, lost bool) {
 	}
 }
 
-func (l limiter) lease(ctx context.Context, key, holder string) (*Lease, Result, error) {
+func (l limiter) lease(ctx context.Context, key, holder string) (lease *Lease, r Result, err error) {
 	if err := l.check(ctx, "Lease", 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease := &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
+	lease = &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
-	r, err := l.slot(ctx, key, holder, take)
+	r, err = l.slot(ctx, key, holder, take)
 	if l.falls("Lease", err) {
-		lease, r, cause := (*Lease)(nil), Result{}, err
+		cause := err
 		if lease, r, err = l.here().lease(ctx, key, holder); lease != nil {
 			lease.Result.locally(cause)
 		}

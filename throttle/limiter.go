@@ -74,9 +74,7 @@ func (r Rate) With(limit Limit) Rate { return Rate{withLimit(r.l.another(limit))
 func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.another(limit))} }
 
 // With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
-func (s Slots) With(limit Limit) Slots {
-	return Slots{named{s.l.another(limit)}}
-}
+func (s Slots) With(limit Limit) Slots { return Slots{named{s.l.another(limit)}} }
 
 // Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
 type Info struct {
