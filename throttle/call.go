@@ -31,13 +31,15 @@ func (k kind) command(m mode) any {
 type mode uint8
 
 const (
-	take    mode = iota
-	upTo         // UPTO
-	force        // FORCE
-	raise        // RAISE
-	reserve      // RESERVE
-	peek         // the read-only command, with quantity 0
+	take mode = iota
+	upTo
+	force
+	raise
+	reserve
+	peek // the read-only command, with quantity 0
 )
+
+var modeWords = [peek + 1]any{upTo: "UPTO", force: "FORCE", raise: "RAISE"}
 
 // boxed is the words of a limit's command. Numbers in interfaces allocate, so a family keeps those of its own limit and
 // of limits that were used recently.
@@ -129,12 +131,8 @@ func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait t
 		args = append(args, n)
 	}
 	switch {
-	case m == upTo:
-		args = append(args, "UPTO")
-	case m == force:
-		args = append(args, "FORCE")
-	case m == raise:
-		args = append(args, "RAISE")
+	case modeWords[m] != nil:
+		args = append(args, modeWords[m])
 	case m == reserve:
 		args = append(args, "RESERVE", maxWait.Milliseconds())
 	case l.lockout != 0 && m == take:
