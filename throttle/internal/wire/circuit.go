@@ -125,15 +125,22 @@ func (l *lane) works(c *Conn) {
 
 // anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
 // any more, and it stays open.
-func (c *Conn) anyFails() bool {
+func (c *Conn) anyFails() (fails bool) {
 	now := c.Now()
-	for l := range c.eachLane {
+	look := func(l *lane) {
 		l.mu.Lock()
-		fails := l.circuit.open && now < l.circuit.until+untried
-		l.mu.Unlock()
-		if fails {
-			return true
-		}
+		defer l.mu.Unlock()
+		fails = fails || l.circuit.open && now < l.circuit.until+untried
 	}
-	return false
+	c.byLimit.Range(func(_, all any) bool {
+		for i := range all.(*lanes).slots {
+			look(&all.(*lanes).slots[i])
+		}
+		all.(*lanes).masters.Range(func(_, l any) bool {
+			look(l.(*lane))
+			return true
+		})
+		return true
+	})
+	return fails
 }

@@ -134,21 +134,6 @@ func (c *Conn) look(w *within, rdb cluster, key string, first *lane) *redis.Clie
 	return master
 }
 
-// eachLane yields the lanes of all masters and shards that have been asked, and those of slots.
-func (c *Conn) eachLane(yield func(*lane) bool) {
-	c.byLimit.Range(func(_, all any) bool {
-		more := true
-		for i := range all.(*lanes).slots {
-			more = more && yield(&all.(*lanes).slots[i])
-		}
-		all.(*lanes).masters.Range(func(_, l any) bool {
-			more = more && yield(l.(*lane))
-			return more
-		})
-		return more
-	})
-}
-
 // send sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
 // caller's context passes before the time limit: the command then goes on.
 func (c *Conn) send(cmd command) error {
