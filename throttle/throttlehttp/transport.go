@@ -121,9 +121,7 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 		}
 		waits := time.Until(at) > 0
 		if err := sleep(r.Context(), time.Until(at)); err != nil {
-			for _, s := range slots { // Cancel would keep units whose slot has come
-				s.giveBack(r.Context(), key)
-			}
+			giveBack(r.Context(), key, slots) // Cancel would keep units whose slot has come
 			return nil, err
 		}
 		if waits && t.rest(key) <= 0 { // perhaps another process was asked for a pause meanwhile
@@ -134,9 +132,7 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 		if t.rest(key) <= 0 {
 			return slots, nil
 		}
-		for _, s := range slots[:len(t.Costs)] {
-			s.giveBack(r.Context(), key)
-		}
+		giveBack(r.Context(), key, slots[:len(t.Costs)])
 	}
 }
 
@@ -172,17 +168,17 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 		err = late(wait)
 	}
 	if err != nil {
-		for _, s := range slots {
-			s.giveBack(ctx, key)
-		}
+		giveBack(ctx, key, slots)
 	}
 	return slots, at, err
 }
 
 // giveBack gives units back that were just taken, or that a pause has left unused.
-func (s slot) giveBack(ctx context.Context, key string) {
-	if s.res != nil && s.res.Result.Source == throttle.FromServer {
-		notify(ctx, func(ctx context.Context) { _, _ = s.Limiter.Refund(ctx, key, s.cost) })
+func giveBack(ctx context.Context, key string, slots []slot) {
+	for _, s := range slots {
+		if s.res != nil && s.res.Result.Source == throttle.FromServer {
+			notify(ctx, func(ctx context.Context) { _, _ = s.Limiter.Refund(ctx, key, s.cost) })
+		}
 	}
 }
 
