@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -63,32 +62,23 @@ func bubble(t *testing.T, test func(*testing.T, *throttle.Client, *throttletest.
 	})
 }
 
-// failing is a server that refuses calls with a word.
-type failing struct {
+// hindered is a server that holds calls with a word back, or refuses them.
+type hindered struct {
 	throttle.Processor
-	word string
+	word  string
+	by    time.Duration
+	fails error
 }
 
-func (f failing) Process(ctx context.Context, cmd redis.Cmder) error {
-	if slices.Contains(cmd.Args(), any(f.word)) {
-		cmd.SetErr(io.EOF)
-		return io.EOF
+func (h hindered) Process(ctx context.Context, cmd redis.Cmder) error {
+	if slices.Contains(cmd.Args(), any(h.word)) {
+		time.Sleep(h.by)
+		if h.fails != nil {
+			cmd.SetErr(h.fails)
+			return h.fails
+		}
 	}
-	return f.Processor.Process(ctx, cmd)
-}
-
-// slow is a server that holds calls with a word back.
-type slow struct {
-	throttle.Processor
-	by   time.Duration
-	word string
-}
-
-func (s slow) Process(ctx context.Context, cmd redis.Cmder) error {
-	if slices.Contains(cmd.Args(), any(s.word)) {
-		time.Sleep(s.by)
-	}
-	return s.Processor.Process(ctx, cmd)
+	return h.Processor.Process(ctx, cmd)
 }
 
 // wantHeaders checks headers, which are names and values by turns.

@@ -136,7 +136,7 @@ func TestTransport_slotInPause(t *testing.T) {
 	const end = 10400 * time.Millisecond
 	for fails, last := range map[string][]time.Duration{"": {end, end + time.Second, end + 2*time.Second}, "RAISE": {3 * time.Second, end, end}} {
 		synctest.Test(t, func(t *testing.T) {
-			s := failing{throttletest.NewServer(), fails}
+			s := hindered{throttletest.NewServer(), fails, 0, io.EOF}
 			c := must(throttle.New(s, throttle.Logger(slog.New(slog.DiscardHandler))))
 			defer c.Close()
 			began := time.Now()
@@ -170,7 +170,7 @@ func TestTransport_slotInPause(t *testing.T) {
 // While the limiter's server is slow, a host's pause delays no other host's, and no request beyond its deadline.
 func TestTransport_slowServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := must(throttle.New(slow{throttletest.NewServer(), time.Second, "RAISE"}, throttle.Timeout(time.Minute)))
+		c := must(throttle.New(hindered{throttletest.NewServer(), "RAISE", time.Second, nil}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerSecond(1)),
 			Base: answering(http.StatusTooManyRequests, map[string]string{"Retry-After": "10"})}
@@ -193,7 +193,7 @@ func TestTransport_slowServer(t *testing.T) {
 func TestTransport_slowRefund(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := throttletest.NewServer()
-		c := must(throttle.New(slow{s, 140 * time.Millisecond, "MS"}, throttle.Timeout(time.Minute)))
+		c := must(throttle.New(hindered{s, "MS", 140 * time.Millisecond, nil}, throttle.Timeout(time.Minute)))
 		defer c.Close()
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Base: answering(http.StatusOK, nil),
