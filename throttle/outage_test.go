@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands/memory/resp"
@@ -87,7 +86,7 @@ func TestNew_boundsCalls(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := resp.NewNetwork(resp.Options{})
 			o := redis.UniversalOptions{Addrs: []string{"10.0.0.1:6379"}, Dialer: n.Dial, ReadTimeout: []time.Duration{0, -2}[row/2],
-				MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}}
+				MaintNotificationsConfig: noMaintenance}
 			var server *resp.Server
 			var rdb redis.UniversalClient
 			if row%2 == 0 {
