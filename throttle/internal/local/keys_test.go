@@ -148,9 +148,10 @@ func TestAhead(t *testing.T) {
 	require.EqualValues(t, 10, spent)
 }
 
-// Forget waits for a call that spends units of the key.
+// Forget waits for a call that spends units of the key, and stops their timer.
 func TestForget_whileUnitsAreSpent(t *testing.T) {
 	k := newKeys(5, time.Hour)
+	k.Timers = true
 	k.Keep("bob", &first, 0, 0, 5, &plenty)
 	s := k.lock("bob")
 	var all sync.WaitGroup
@@ -161,6 +162,7 @@ func TestForget_whileUnitsAreSpent(t *testing.T) {
 	all.Wait()
 	require.NotNil(t, held)
 	require.Nil(t, s.grant.Load())
+	require.False(t, held.timer.Stop())
 }
 
 // awaitLocked waits until n goroutines wait for a mutex: a bubble's clock would stand still meanwhile.
