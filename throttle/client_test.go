@@ -284,10 +284,11 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-// Without a server Lease and All say the same as other verbs: the cause, what was granted, the limit. Reset has no fallback.
+// Without a server Lease and All say the same as other verbs: the cause, what was granted, the limit. Reset has no fallback. One
+// name may have several.
 func TestFallbacks(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
-		rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("c", throttle.PerHour(10), throttle.FailClosed())
+		rate, jobs, closed := c.Rate("a", throttle.PerHour(10)), c.Slots("b", 3, time.Minute), c.Rate("a", throttle.PerHour(10), throttle.FailClosed())
 		away := errors.New("no route to host")
 		s.Fail(away)
 		require.ErrorIs(t, must(rate.Allow(background, "a")).Cause, away)
