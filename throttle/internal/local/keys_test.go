@@ -3,13 +3,11 @@ package local
 import (
 	"bytes"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/stretchr/testify/require"
 )
@@ -191,20 +189,4 @@ func TestSweep_whileACallWaits(t *testing.T) {
 		s.mu.Unlock()
 		wg.Wait()
 	}
-}
-
-// A timer ends with the units that it would have ended, and then nothing holds a key that was swept.
-func TestKeys_timersEnd(t *testing.T) {
-	k := newKeys(10, time.Hour)
-	k.Timers = true
-	var keys []weak.Pointer[Key[rate]]
-	for range 40 {
-		k.Keep("bob", &first, 0, 0, 10, &plenty)
-		keys = append(keys, weak.Make(k.find("bob")))
-		k.Forget("bob")
-		require.False(t, k.Sweep(3*time.Hour)) // by the clock of the caller; the timers have a real one
-	}
-	runtime.GC()
-	left := slices.DeleteFunc(keys, func(p weak.Pointer[Key[rate]]) bool { return p.Value() == nil })
-	require.Less(t, len(left), 20) // of stopped timers the runtime holds up to a quarter
 }
