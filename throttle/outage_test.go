@@ -79,20 +79,24 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 	})
 }
 
-// A client of go-redis that ignores contexts ends calls in time, too, alone and in a cluster, and Close waits for what it has left
-// behind.
+// A client of go-redis that ignores contexts, or sets no deadlines, ends calls in time, too, alone, in a cluster and of a Ring, and
+// Close waits for what it has left behind.
 func TestNew_boundsCalls(t *testing.T) {
-	for row := range 4 {
+	for row := range 6 {
 		synctest.Test(t, func(t *testing.T) {
 			n := resp.NewNetwork(resp.Options{})
-			o := redis.UniversalOptions{Addrs: []string{"10.0.0.1:6379"}, Dialer: n.Dial, ReadTimeout: []time.Duration{0, -2}[row/2],
-				MaintNotificationsConfig: noMaintenance}
+			o := redis.UniversalOptions{Addrs: []string{"10.0.0.1:6379"}, Dialer: n.Dial, ReadTimeout: []time.Duration{0, -2}[row/3],
+				ContextTimeoutEnabled: row >= 3, MaintNotificationsConfig: noMaintenance}
 			var server *resp.Server
 			var rdb redis.UniversalClient
-			if row%2 == 0 {
+			switch row % 3 {
+			case 0:
 				server, rdb = n.Add(o.Addrs[0]), redis.NewClient(o.Simple())
-			} else {
+			case 1:
 				server, rdb = n.NewCluster(o.Addrs[0]).Masters()[0], redis.NewClusterClient(o.Cluster())
+			default:
+				server, rdb = n.Add(o.Addrs[0]), redis.NewRing(&redis.RingOptions{Addrs: map[string]string{"a": o.Addrs[0]}, Dialer: o.Dialer,
+					ReadTimeout: o.ReadTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled})
 			}
 			c := must(throttle.New(rdb, throttle.Logger(quiet)))
 			require.Equal(t, throttle.FromServer, must(hourly(c).Allow(background, "a")).Source)

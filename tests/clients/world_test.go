@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 60, "how many random worlds TestWorlds explores; with -short, a tenth")
+	seeds = flag.Uint64("seeds", 150, "how many random worlds TestWorlds explores; with -short, a tenth")
 	first = flag.Uint64("seed", 1, "the seed of the first of them")
 )
 
