@@ -184,6 +184,20 @@ func TestCircuit_lateFailures(t *testing.T) {
 	}
 }
 
+// Calls whose connections are closed while in use open the circuit after as many as a client may have had idle.
+func TestCircuit_closedInUse(t *testing.T) {
+	sent := 0
+	c := newConn(t, pool{process(func(context.Context, redis.Cmder) error {
+		sent++
+		return io.EOF
+	})}, time.Now)
+	for range 2 * mostInUse {
+		_, err := c.General(t.Context(), &Timeout{Limit: time.Hour}, nil, "DEL", "k")
+		require.ErrorIs(t, err, ErrUnavailable)
+	}
+	require.Equal(t, mostInUse+circuitFailures, sent)
+}
+
 // A server that stalls for less than two time limits opens no circuit, however many calls fail: a reply comes between.
 func TestCircuit_stall(t *testing.T) {
 	const limit = 50 * time.Millisecond
