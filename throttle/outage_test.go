@@ -128,7 +128,7 @@ func TestOpen(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret")
 	}
 	require.ErrorIs(t, only(throttle.Open("redis://"+s, throttle.Timeout(-1))), throttle.ErrParams)
-	c := must(throttle.Open("redis://" + s))
+	c := must(throttle.Open("redis://"+s, throttle.Timeout(patient)))
 	require.True(t, must(hourly(c).Allow(background, "a")).Allowed)
 	require.NoError(t, c.Close())
 	for _, address := range []string{"rediss://h:1", "redis://h:1?addr=h:2", "redis://h:1?master_name=m&addr=h:2", "unix:///run/x.sock"} {
