@@ -159,6 +159,8 @@ func (b *bounds) result(ints []int64, n int64, m mode) (r Result, sixth int64, e
 	switch {
 	case m == upTo || m == raise:
 		r.Granted = sixth
+	case b.kind == slotsKind && sixth == 1:
+		r.Renewed = true
 	case r.Allowed:
 		r.Granted = n
 	}

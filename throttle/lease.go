@@ -141,10 +141,7 @@ func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Resul
 	if err != nil {
 		return Result{}, err
 	}
-	r, sixth, err := l.result(ints, 1, m)
-	if r.Renewed = sixth == 1; r.Renewed {
-		r.Granted = 0
-	}
+	r, _, err = l.result(ints, 1, m)
 	return r, err
 }
 

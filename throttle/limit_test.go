@@ -103,6 +103,8 @@ func TestSlots_namedHolders(t *testing.T) {
 		h := must(step.verb(background, "", step.holder))
 		require.Equal(t, []any{step.allowed, step.renewed, step.remaining, step.granted}, []any{h.Allowed, h.Renewed, h.Remaining, h.Granted}, i)
 	}
+	again := must(c.All(background, jobs.Part("", "b"))).Each[0]
+	require.Equal(t, []any{true, true, int64(0)}, []any{again.Allowed, again.Renewed, again.Granted}, "in All")
 	require.True(t, must(jobs.Release(background, "", "a")))
 	require.False(t, must(jobs.Release(background, "", "a")))
 	require.ErrorIs(t, only(jobs.Take(background, "", "")), throttle.ErrParams)
