@@ -59,14 +59,19 @@ func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
 	case m.Algorithm == rules.FixedWindow:
 		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location))
 	}
-	rate := throttle.Per(units, m.Period)
 	if m.Burst != nil {
-		rate = rate.Burst(int64(*m.Burst))
+		units = int64(*m.Burst)
 	}
+	return c.Rate(name, rateOf(m, units))
+}
+
+// rateOf is a limit with algorithm gcra, of which so many units fit at once.
+func rateOf(m *rules.Limit, fits int64) throttle.Limit {
+	rate := throttle.Per(max(m.Units, 1), m.Period).Burst(fits)
 	if m.Lockout != nil {
 		rate = rate.Lockout(*m.Lockout)
 	}
-	return c.Rate(name, rate)
+	return rate
 }
 
 func (e *Engine) bind(m *rules.Limit) *bound {
@@ -82,13 +87,10 @@ func (e *Engine) bound(m *rules.Limit) *bound {
 
 // lessOne is the limiter with one unit less: a call for nothing is refused there once all units of the limit are in use.
 func (a *Ask) lessOne(s store) counter {
-	m := *a.Limit
-	if m.Algorithm == rules.GCRA { // whose units are its rate
-		m.Burst = new(uint32(m.Fits() - 1))
-	} else {
-		m.Units--
+	if w, window := a.at(s).(throttle.Window); window {
+		return w.With(throttle.Units(a.Units - 1))
 	}
-	return newLimiter(s.Client, &m).(counter)
+	return a.at(s).(throttle.Rate).With(rateOf(a.Limit, a.Fits()-1))
 }
 
 // trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind. As in envoyproxy/ratelimit,
