@@ -138,9 +138,9 @@ func (c *Conn) anyFails() (fails bool) {
 		}
 		all.(*lanes).masters.Range(func(_, l any) bool {
 			look(l.(*lane))
-			return true
+			return !fails
 		})
-		return true
+		return !fails
 	})
 	return fails
 }
