@@ -154,8 +154,8 @@ func (a counts) Refund(ctx context.Context, key string, n int64) (Result, error)
 }
 
 // Settle corrects an estimate: a positive difference is charged, past the limit if need be, and a negative one is given
-// back. Units of an estimate that has drained by then are later calls'. Settle is sent once: if it fails,
-// it may have settled.
+// back. If the estimate has drained by then, the units given back are later calls'. Settle is sent once: if it fails, it
+// may have settled.
 func (a counts) Settle(ctx context.Context, key string, difference int64) (Result, error) {
 	m := force
 	if difference < 0 {

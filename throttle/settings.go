@@ -90,7 +90,7 @@ func Logger(l *slog.Logger) Option {
 // script refuses. Only New takes it.
 func Script() Option { return func(o *options) { o.script, o.ofClient = true, "Script" } }
 
-// Timeout bounds every call, from the verb to its return, by default to 50 ms. Take more than two round trips: Allow
+// Timeout bounds every call, from the verb to its return, by default to 50 ms. Set more than two round trips: Allow
 // may wait for another call. A call may end a sixteenth of the Timeout earlier. If the caller's context ends before, so
 // does the call, with the context's error.
 func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }

@@ -58,7 +58,7 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 }
 
 // Cancel gives the units back if the slot has not come yet; afterwards it does nothing. It is sent once, even if ctx
-// has ended. After an error, the units may be taken still.
+// has ended. After an error, the units may still be taken.
 func (r *Reservation) Cancel(ctx context.Context) error {
 	if r.at.IsZero() {
 		return nil
