@@ -130,7 +130,7 @@ func fixedParts(v string, parts []Part) (all AllResult, sent []int) {
 		all.Each[i] = p.l.fixed(p.n)
 		all.Each[i].Allowed = all.Each[i].Allowed || p.n == 0 // a look takes nothing
 		if p.l.answer == asks {
-			all.Each[i] = Result{Allowed: true, Limit: p.l.bounds.units, Source: FromLimit}
+			all.Each[i] = Result{Allowed: true, Limit: p.l.bounds.units, Source: fromLimit}
 			sent = append(sent, i)
 		} else if denied < 0 && v == "All" && p.n > 0 && p.l.answer == refuses {
 			denied = i
@@ -160,7 +160,7 @@ func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any
 		if i > 0 {
 			words, more = append(words, "KEY"), append(more, key)
 		}
-		words = p.appendWords(append(words, key))
+		words = p.appendWords(append(words, key), v == "All")
 		if p.share > 0 && i > 0 && sent[i-1] == at-1 { // else the part before is unlimited, and so is the share
 			words = append(words, "SHARE", p.share)
 		}
@@ -172,14 +172,14 @@ func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any
 	return words, more, nil
 }
 
-// appendWords appends the words of one part.
-func (p *Part) appendWords(words []any) []any {
+// appendWords appends the words of one part. A settlement begins no lockout.
+func (p *Part) appendWords(words []any, lockout bool) []any {
 	b := &p.l.bounds
 	words = append(append(words, clauseNames[b.kind]), p.l.boxed().first[2:]...)
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
-	if words = append(words, p.n); b.lockout != 0 {
+	if words = append(words, p.n); lockout && b.lockout != 0 {
 		words = append(words, "LOCKOUT", b.lockout.Milliseconds())
 	}
 	last := p.l.last()

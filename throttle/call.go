@@ -152,7 +152,7 @@ func (b *bounds) result(ints []int64, n int64, m mode) (r Result, sixth int64, e
 		return Result{}, 0, wire.ErrReply
 	}
 	r = Result{Allowed: ints[0] == 0, Limit: ints[1], Remaining: ints[2], RetryAfter: wire.Millis(ints[3]), ResetAfter: wire.Millis(ints[4]),
-		Source: FromServer}
+		Source: fromServer}
 	if six {
 		sixth = ints[5]
 	}

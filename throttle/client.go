@@ -28,12 +28,12 @@ type Processor interface {
 
 // Event is one decision, for Observe.
 type Event struct {
-	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise (and Pause), Reset, Reserve
+	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise, Reset, Reserve
 	// (and Wait, WaitN), Lease (and Acquire), Take, Release, All or SettleAll.
 	Verb   string
 	Name   string        // the limiter's; "" for All and SettleAll
 	Key    string        // as the caller gave it
-	Result Result        // for Reset, it only says that the server did it
+	Result               // for Reset, it only says that the server did it
 	Err    error         // what the verb returned; nil for a Lease that is denied
 	Took   time.Duration // from the verb to its return
 }
@@ -83,7 +83,7 @@ func newClient(rdb Processor, o options) *Client {
 		c.now, c.ownClock = clock.Now, true
 	}
 	c.conn = wire.New(rdb, c.now, o.logger, o.script)
-	if o.fallback == FailedLocal {
+	if o.fallback == failedLocal {
 		c.decidesHere()
 	}
 	c.all.family = c.newFamily("", bounds{}, o.settings)
@@ -151,7 +151,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 		of := declared{name, o.settings}
 		f := c.names[of]
 		if f == nil {
-			if o.fallback == FailedLocal {
+			if o.fallback == failedLocal {
 				c.decidesHere()
 			}
 			f = c.newFamily(name, b, o.settings)
@@ -205,7 +205,7 @@ func (c *Client) Check(ctx context.Context) error {
 	c.mu.Unlock()
 	switch {
 	case c.closed.Load():
-		return ErrClosed
+		return wire.ErrClosed
 	case refused != nil:
 		return refused
 	}
@@ -213,7 +213,7 @@ func (c *Client) Check(ctx context.Context) error {
 }
 
 // Close gives back budgeted units, closes the leases, and waits until none of the client's goroutines runs. It does not
-// close the go-redis client that New got. Afterwards, verbs return ErrClosed. It returns the first errors. Close of a
+// close the go-redis client that New got. Afterwards, verbs return redis.ErrClosed. It returns the first errors. Close of a
 // nil Client does nothing.
 func (c *Client) Close() (err error) {
 	if c != nil {

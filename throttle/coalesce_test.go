@@ -70,7 +70,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 			require.InDelta(t, map[bool]time.Duration{false: 2 * time.Minute}[r.Allowed], r.RetryAfter, float64(time.Second))
 			if i > 0 {
 				require.Equal(t, throttle.Result{Allowed: i < 30, Limit: 30, Granted: min(1, max(30-int64(i), 0)), RetryAfter: r.RetryAfter,
-					ResetAfter: r.ResetAfter, Source: throttle.FromServer}, r)
+					ResetAfter: r.ResetAfter, Source: "server"}, r)
 			}
 		})
 		require.ElementsMatch(t, []any{0, 1, 2, 3}, seen)
@@ -115,19 +115,19 @@ func TestDenyCache(t *testing.T) {
 		denied := must(limiter.Allow(background, ""))
 		s.Advance(40 * time.Second)
 		left := began.Add(20*time.Millisecond + denied.RetryAfter).Sub(s.Now()) // it was sent after 20 ms
-		require.Equal(t, throttle.Result{Limit: 1, RetryAfter: left, ResetAfter: left, Source: throttle.FromDenials}, must(limiter.Allow(background, "")))
+		require.Equal(t, throttle.Result{Limit: 1, RetryAfter: left, ResetAfter: left, Source: "denials"}, must(limiter.Allow(background, "")))
 		s.Advance(left)
 		require.True(t, must(limiter.Allow(background, "")).Allowed)
 		must(limiter.AllowAtMost(background, "", 2)) // one unit is denied
-		require.Equal(t, throttle.FromDenials, must(limiter.Allow(background, "")).Source)
+		require.Equal(t, "denials", must(limiter.Allow(background, "")).Source)
 		must(c.SettleAll(background, limiter.Part("", -1)))
 		require.True(t, must(limiter.Allow(background, "")).Allowed)
 		require.False(t, must(limiter.Allow(background, "")).Allowed)
 		s.Advance(-time.Hour)
-		require.Equal(t, throttle.FromServer, must(limiter.Allow(background, "")).Source)
+		require.Equal(t, "server", must(limiter.Allow(background, "")).Source)
 
 		policy := c.Policy("p")
-		for limit, sources := range [][]throttle.Source{{throttle.FromServer, throttle.FromServer, throttle.FromDenials}, {throttle.FromServer}} {
+		for limit, sources := range [][]string{{"server", "server", "denials"}, {"server"}} {
 			require.NoError(t, s.SetPolicies(fmt.Sprintf("p QUOTA %d 1h", 1+limit)))
 			for _, source := range sources {
 				require.Equal(t, source, must(policy.Allow(background, "")).Source)

@@ -25,9 +25,6 @@ var (
 	// is not this kind of limiter, or the server says ERR and something that this client doesn't know.
 	ErrParams = wire.ErrParams
 
-	// ErrClosed: the client was closed.
-	ErrClosed = wire.ErrClosed
-
 	// ErrLost is the cause of a lease's context if it ended because the slot was lost.
 	ErrLost = errors.New("throttle: the lease was lost")
 )
@@ -41,20 +38,20 @@ func Undecided(err error) bool {
 }
 
 // DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.
-type DeniedError struct{ Result Result }
+type DeniedError struct{ Result }
 
 func (e *DeniedError) Error() string {
 	switch {
-	case e.Result.Cause != nil:
-		return fmt.Sprintf("throttle: denied: %v", e.Result.Cause)
-	case e.Result.RetryAfter == Never:
+	case e.Cause != nil:
+		return fmt.Sprintf("throttle: denied: %v", e.Cause)
+	case e.RetryAfter == Never:
 		return "throttle: denied: no wait helps"
 	}
-	return fmt.Sprintf("throttle: denied: try again in %s", e.Result.RetryAfter)
+	return fmt.Sprintf("throttle: denied: try again in %s", e.RetryAfter)
 }
 
 // Unwrap returns the Cause: nil if the server decided.
-func (e *DeniedError) Unwrap() error { return e.Result.Cause }
+func (e *DeniedError) Unwrap() error { return e.Cause }
 
 // params returns an ErrParams with a reason.
 func params(format string, args ...any) error {

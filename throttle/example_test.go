@@ -104,7 +104,7 @@ func ExampleSlots_Lease() {
 }
 
 func ExampleBudget() {
-	var sources []throttle.Source
+	var sources []string
 	observe := func(e throttle.Event) { sources = append(sources, e.Result.Source) }
 	client, _ := throttle.New(throttletest.NewServer(), throttle.Observe(observe))
 	defer client.Close() // gives back what is left of budgets

@@ -40,7 +40,7 @@ func (c *Client) decidesHere() {
 
 // falls reports whether FailLocal decides after this error.
 func (l *limiter) falls(v string, cause error) bool {
-	return l.fallback == FailedLocal && l.kind != policyKind && Undecided(cause) && !slices.Contains(withoutFallback, v)
+	return l.fallback == failedLocal && l.kind != policyKind && Undecided(cause) && !slices.Contains(withoutFallback, v)
 }
 
 // here returns the limiter of this process, which has a share of the limit.
@@ -66,7 +66,7 @@ func (b bounds) part(share float64) bounds {
 
 // locally marks a decision of this process.
 func (r *Result) locally(cause error) {
-	if r.Source == FromServer {
-		r.Source, r.Cause = FailedLocal, cause
+	if r.Source == fromServer {
+		r.Source, r.Cause = failedLocal, cause
 	}
 }

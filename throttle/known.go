@@ -31,7 +31,7 @@ func (c *Client) newFamily(name string, b bounds, s settings) *family {
 	f.wait.Limit, f.wait.Name = s.timeout, name
 	f.unseen = s.units > 0 && c.o.observe == nil
 	f.keys = local.Keys[bounds]{Units: s.units, Hold: s.hold, Timers: !c.ownClock, Closed: &c.closed.Bool, Grew: f.sweepLater}
-	f.calls = local.Merge[spot, decision]{Limit: s.timeout, Slack: s.timeout / wire.Steps, Late: errLate, Ended: ErrClosed,
+	f.calls = local.Merge[spot, decision]{Limit: s.timeout, Slack: s.timeout / wire.Steps, Late: errLate, Ended: wire.ErrClosed,
 		Ask: func(ctx context.Context, at spot, callers int64) decision {
 			return limiter{f, at.bounds}.ask(ctx, at.key, callers)
 		},
@@ -61,7 +61,7 @@ func (d *decision) of(place int64, r *Result) error {
 	}
 	*r = d.Result
 	if place < d.kept {
-		r.Source = FromBudget
+		r.Source = fromBudget
 	}
 	if r.Allowed = place < r.Granted; r.Allowed {
 		r.Granted, r.RetryAfter = 1, 0
@@ -111,7 +111,7 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 	if !l.denies || !l.keys.Denied(key, &l.bounds, n, l.c.conn.Now(), &d) {
 		return false
 	}
-	*r = Result{Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter, Source: FromDenials}
+	*r = Result{Limit: d.Limit, Remaining: d.Remaining, RetryAfter: d.RetryAfter, ResetAfter: d.ResetAfter, Source: fromDenials}
 	return true
 }
 
@@ -133,7 +133,7 @@ func (l *limiter) spend(key string, r *Result) bool {
 
 // spent sets r for n units of the budget.
 func (l *limiter) spent(u local.Unit[bounds], n int64, r *Result) {
-	r.Allowed, r.Granted, r.Source, r.Limit = true, n, FromBudget, l.bounds.units
+	r.Allowed, r.Granted, r.Source, r.Limit = true, n, fromBudget, l.bounds.units
 	r.Remaining, r.ResetAfter = u.Remaining, u.ResetAfter
 }
 

@@ -15,8 +15,8 @@ import (
 
 // Lease is a slot that this process holds. The slot is renewed in the background until Close.
 type Lease struct {
-	Result  Result // of the call that took the slot
-	Holder  string // its id on the server, unique to this lease
+	Result         // of the call that took the slot
+	holder  string // its id on the server, unique to this lease
 	l       limiter
 	key     string
 	ctx     context.Context
@@ -51,7 +51,7 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 }
 
 // Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides. It returns any
-// error but a denial at once, except ErrUnavailable with the option AwaitServer.
+// error but a denial at once. With FailClosed, it waits while the server is unavailable.
 func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
 	lost := false // a reply, with which a slot may have come
 	holder := rand.Text()
@@ -65,12 +65,8 @@ func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error
 		switch {
 		case err == nil:
 			return lease, nil
-		case errors.Is(err, ErrUnavailable):
-			if !s.l.awaits {
-				return nil, err
-			}
-		case errors.As(err, &denied) && denied.Result.RetryAfter != Never:
-			pause = min(pause, max(denied.Result.RetryAfter, time.Millisecond))
+		case errors.As(err, &denied) && denied.RetryAfter != Never:
+			pause = min(pause, max(denied.RetryAfter, time.Millisecond))
 		default:
 			return nil, err
 		}
@@ -87,7 +83,7 @@ func mayHold(err error) bool {
 
 // forget gives back a slot that a call without a reply may have taken, unless a lease holds it.
 func (l limiter) forget(lease *Lease, key, holder string, lost bool) {
-	if lease == nil && lost || lease != nil && lease.Result.Cause != nil {
+	if lease == nil && lost || lease != nil && lease.Cause != nil {
 		l.c.conn.Start(func() {
 			_, _ = l.c.conn.General(context.Background(), &l.wait, nil, "GO.RELEASE", l.prefix+key, holder)
 		})
@@ -98,13 +94,13 @@ func (l limiter) lease(ctx context.Context, key, holder string) (lease *Lease, r
 	if err := l.check(ctx, "Lease", 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease = &Lease{l: l, key: key, Holder: holder, renewed: make(chan struct{}), closed: newEnding()}
+	lease = &Lease{l: l, key: key, holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
 	r, err = l.slot(ctx, key, holder, take)
 	if l.falls("Lease", err) {
 		cause := err
 		if lease, r, err = l.here().lease(ctx, key, holder); lease != nil {
-			lease.Result.locally(cause)
+			lease.locally(cause)
 		}
 		r.locally(cause)
 		return lease, r, err
@@ -117,14 +113,14 @@ func (l limiter) lease(ctx context.Context, key, holder string) (lease *Lease, r
 	}
 	lease.Result = r
 	lease.ctx, lease.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	if r.Source == FromServer {
+	if r.Source == fromServer {
 		go lease.renew(sent)
 	} else { // the lease holds nothing
 		close(lease.renewed)
 	}
 	l.c.leases.Store(lease, nil)
 	if l.c.closed.Load() { // in between
-		return nil, Result{}, errors.Join(ErrClosed, lease.Close())
+		return nil, Result{}, errors.Join(wire.ErrClosed, lease.Close())
 	}
 	return lease, r, nil
 }
@@ -169,7 +165,7 @@ func (s Slots) take(ctx context.Context, v string, key, holder string, m mode) (
 		r.locally(cause)
 	case err != nil:
 		r, err = s.l.failed(v, 1, err)
-	case r.Source == FromServer && m == peek:
+	case r.Source == fromServer && m == peek:
 		if r.Granted = 0; r.Allowed && !r.Renewed { // the reply counts the slot that Take would take
 			r.Remaining++
 		}
@@ -186,7 +182,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	}
 	reply, err := s.l.c.conn.General(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
 	if r.Allowed = err == nil; r.Allowed {
-		r.Source = FromServer
+		r.Source = fromServer
 	}
 	return reply == int64(1), err
 }
@@ -211,7 +207,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	} else if token := l.token.Load(); token != 0 {
 		return token, nil
 	}
-	reply, err := l.l.c.conn.General(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.Holder)
+	reply, err := l.l.c.conn.General(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.holder)
 	scores, _ := reply.([]any)
 	switch {
 	case err != nil:
@@ -249,7 +245,7 @@ func (l *Lease) renew(sent time.Time) {
 			return
 		}
 		ctx, cancel := context.WithDeadline(context.Background(), lapses)
-		r, err := l.l.slot(ctx, l.key, l.Holder, take)
+		r, err := l.l.slot(ctx, l.key, l.holder, take)
 		cancel()
 		switch {
 		case err == nil && r.Renewed:
@@ -289,7 +285,7 @@ func (l *Lease) Close() error {
 		l.end(context.Canceled)
 		<-l.renewed
 		l.l.c.leases.Delete(l)
-		if l.Result.Source == FromLimit { // it holds nothing
+		if l.Source == fromLimit { // it holds nothing
 			return
 		}
 		err := l.release()
@@ -301,7 +297,7 @@ func (l *Lease) Close() error {
 }
 
 func (l *Lease) release() error {
-	_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.Holder)
+	_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.holder)
 	return err
 }
 

@@ -88,7 +88,7 @@ func Units(n int64) Limit { return Limit{bounds{kind: unitsKind, units: n}} }
 func Unlimited() Limit { return Limit{bounds{answer: admits}} }
 
 // Suspended is a limit, for any kind of limiter, that denies all calls. The server is not asked, and nothing is counted
-// or given back. In its Results, Limit, Remaining and Granted are 0, RetryAfter is Never, the Source FromLimit.
+// or given back. In its Results, Limit, Remaining and Granted are 0, RetryAfter is Never, the Source "limit".
 func Suspended() Limit { return Limit{bounds{answer: refuses}} }
 
 // with returns the bounds with another limit of their kind.
@@ -110,27 +110,16 @@ func (b bounds) with(limit Limit) bounds {
 // another reply.
 func (b *bounds) merges() bool { return b.kind != policyKind && b.kind != slotsKind && b.lockout == 0 }
 
-// drain returns how long it takes until units have drained, rounded up, at most the longest Duration.
-func (b *bounds) drain(units int64) time.Duration {
+// drain returns how long a full limiter takes to drain, rounded up, at most the longest Duration.
+func (b *bounds) drain() time.Duration {
 	if b.kind != rateKind {
 		return b.period
 	}
-	span := math.Ceil(float64(units) * float64(b.period) / float64(b.count))
+	span := math.Ceil(float64(b.units) * float64(b.period) / float64(b.count))
 	if span >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return time.Duration(span)
-}
-
-// drainedIn returns how many units of a rate drain within a time, rounded up, at most maxUnits.
-func (b *bounds) drainedIn(span time.Duration) int64 {
-	high, low := bits.Mul64(uint64(span), uint64(b.count))
-	low, carry := bits.Add64(low, uint64(b.period)-1, 0)
-	if high += carry; high >= uint64(b.period) { // 2^64 units or more
-		return maxUnits
-	}
-	units, _ := bits.Div64(high, low, uint64(b.period))
-	return int64(min(units, maxUnits))
 }
 
 // Part returns how much of a full limiter drains within a time.
@@ -145,9 +134,9 @@ func (b bounds) Part(within time.Duration) float64 {
 // fixed returns the Result of a limit that the server is not asked about.
 func (b *bounds) fixed(n int64) Result {
 	if b.answer == admits {
-		return Result{Allowed: true, Limit: math.MaxInt64, Remaining: math.MaxInt64, Granted: n, Source: FromLimit}
+		return Result{Allowed: true, Limit: math.MaxInt64, Remaining: math.MaxInt64, Granted: n, Source: fromLimit}
 	}
-	return Result{RetryAfter: Never, Source: FromLimit}
+	return Result{RetryAfter: Never, Source: fromLimit}
 }
 
 // String returns the words of the limit's command: "GO.THROTTLE 14 30 60000".

@@ -44,7 +44,7 @@ func TestLimits(t *testing.T) {
 		for i, want := range []bool{true, true, false} {
 			require.Equal(t, want, must(plans.With(throttle.Per(int64(2+i%2), time.Hour)).Allow(background, "bob")).Allowed, i)
 		}
-		require.Equal(t, throttle.FromDenials, must(plans.With(throttle.Per(2, time.Hour)).Allow(background, "bob")).Source)
+		require.Equal(t, "denials", must(plans.With(throttle.Per(2, time.Hour)).Allow(background, "bob")).Source)
 		require.NoError(t, plans.Reset(background, "bob"))
 		require.Zero(t, s.Keys())
 		for _, err := range []error{
@@ -64,8 +64,8 @@ func TestLimits_withoutTheServer(t *testing.T) {
 	c, s := throttletest.New(t)
 	day, jobs := c.Quota("day", 5, 24*time.Hour), c.Slots("jobs", 1, time.Minute)
 	for limit, want := range map[throttle.Limit]throttle.Result{
-		throttle.Unlimited(): {Allowed: true, Limit: 1<<63 - 1, Remaining: 1<<63 - 1, Granted: 3, Source: throttle.FromLimit},
-		throttle.Suspended(): {RetryAfter: throttle.Never, Source: throttle.FromLimit},
+		throttle.Unlimited(): {Allowed: true, Limit: 1<<63 - 1, Remaining: 1<<63 - 1, Granted: 3, Source: "limit"},
+		throttle.Suspended(): {RetryAfter: throttle.Never, Source: "limit"},
 	} {
 		rate, slots, calls := c.Rate("plans", throttle.PerHour(1)).With(limit), jobs.With(limit), s.Calls()
 		reserved := must(rate.Reserve(background, "a", 3, time.Minute))
@@ -76,7 +76,7 @@ func TestLimits_withoutTheServer(t *testing.T) {
 		lease, err := slots.Acquire(background, "a")
 		require.Equal(t, want.Allowed, err == nil)
 		require.NoError(t, lease.Close())
-		must(rate.Pause(background, "a", time.Minute))
+		must(rate.Raise(background, "a", 1))
 		require.Equal(t, throttle.Info{Name: "plans", Units: want.Limit}, must(rate.Info()))
 		require.Equal(t, calls, s.Calls())
 		all := must(c.All(background, day.Part("a", 1), rate.Part("a", 3)))

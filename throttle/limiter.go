@@ -76,17 +76,15 @@ func (w Window) With(limit Limit) Window { return Window{withLimit(w.l.another(l
 // With returns the limiter of the same name, ttl and options with other Units: see Rate.With.
 func (s Slots) With(limit Limit) Slots { return Slots{named{s.l.another(limit)}} }
 
-// Info describes a limiter. Only the server knows the limits of a Policy: Units, Span and Next are 0.
+// Info describes a limiter. Only the server knows the limits of a Policy: Units and Span are 0.
 type Info struct {
-	Name    string
-	Units   int64         // how many fit at once
-	Span    time.Duration // how long a full limiter takes to drain, if nobody takes more
-	Next    time.Duration // the longest time until a limiter in use has one more unit; for a Window, the period
-	Lockout time.Duration // a Rate's, or 0
+	Name  string
+	Units int64         // how many fit at once
+	Span  time.Duration // how long a full limiter takes to drain, if nobody takes more
 }
 
 // Info describes the limiter. The error says why its verbs refuse to work. Units is 1<<63 - 1 if the limiter is
-// Unlimited and 0 if it is Suspended; neither has times.
+// Unlimited and 0 if it is Suspended; neither has a Span.
 func (a named) Info() (info Info, err error) {
 	l := a.l
 	if l.family != nil {
@@ -99,11 +97,7 @@ func (a named) Info() (info Info, err error) {
 		info.Units = l.fixed(0).Limit
 		return info, nil
 	}
-	info.Units, info.Lockout = l.bounds.units, l.lockout
-	info.Span, info.Next = l.drain(l.bounds.units), l.drain(1)
-	if l.kind == slotsKind { // they come back when their holders release them
-		info.Next = 0
-	}
+	info.Units, info.Span = l.bounds.units, l.drain()
 	return info, nil
 }
 
@@ -165,8 +159,7 @@ func (a counts) Settle(ctx context.Context, key string, difference int64) (Resul
 }
 
 // Raise makes a key's usage at least n units, past the limit if need be: with n = limit - remaining it follows a limit
-// elsewhere, for callers with the same limit. Granted is the units added. Raise is sent once and has no fallback. For
-// Retry-After, see Pause.
+// elsewhere, for callers with the same limit. Granted is the units added. Raise is sent once and has no fallback.
 func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) {
 	return a.l.verb(ctx, "Raise", key, n, raise)
 }
@@ -246,7 +239,7 @@ func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 	}
 	switch ended := ctx.Err(); {
 	case l.c.closed.Load():
-		return ErrClosed
+		return wire.ErrClosed
 	case ended != nil:
 		return fmt.Errorf("throttle: %w", ended)
 	case n > maxUnits+1 || n < -maxUnits-1 || n < 1 && (m == take || v == "AllowAtMost" || v == "Refund"):
@@ -258,7 +251,7 @@ func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 }
 
 var (
-	withoutLockout  = []string{"AllowAtMost", "Reserve", "SettleAll"}            // verbs that do not work with a lockout
+	withoutLockout  = []string{"AllowAtMost", "Reserve"}                         // verbs that do not work with a lockout
 	withoutFallback = []string{"Peek", "Refund", "Settle", "Raise", "SettleAll"} // verbs that decide nothing
 )
 
@@ -268,9 +261,9 @@ func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 	switch {
 	case !Undecided(cause):
 		return Result{}, cause
-	case l.fallback == "" || l.fallback == FailedLocal || slices.Contains(withoutFallback, v): // see falls
+	case l.fallback == "" || l.fallback == failedLocal || slices.Contains(withoutFallback, v): // see falls
 		return Result{Cause: cause}, cause
-	case l.fallback == FailedOpen:
+	case l.fallback == failedOpen:
 		r.Allowed, r.Granted = true, n
 	default:
 		r.RetryAfter = time.Second
@@ -286,7 +279,7 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 		return err
 	}
 	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {
-		r.Allowed, r.Source = true, FromServer
+		r.Allowed, r.Source = true, fromServer
 	}
 	l.keys.Forget(key)
 	return err

@@ -82,15 +82,15 @@ func TestAllow_allocations(t *testing.T) {
 	for name, row := range map[string]struct {
 		o      Option
 		ask    func(Rate, Window) (Result, error)
-		source Source
+		source string
 		most   float64
 	}{
-		"merges":                 {nil, plain, FromServer, 3},
-		"budget":                 {Budget(1e6, time.Hour), plain, FromBudget, 0},
-		"one of a few plans":     {nil, func(r Rate, _ Window) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, FromServer, 3},
-		"limits from data":       {nil, func(_ Rate, l Window) (Result, error) { return l.With(Units(1000)).Allow(ctx, "k") }, FromServer, 3},
-		"a plan that nobody had": {nil, other, FromServer, 12},
-		"unlimited":              {nil, func(r Rate, _ Window) (Result, error) { return r.With(Unlimited()).Allow(ctx, "k") }, FromLimit, 0},
+		"merges":                 {nil, plain, fromServer, 3},
+		"budget":                 {Budget(1e6, time.Hour), plain, fromBudget, 0},
+		"one of a few plans":     {nil, func(r Rate, _ Window) (Result, error) { return r.With(PerHour(1000)).Allow(ctx, "k") }, fromServer, 3},
+		"limits from data":       {nil, func(_ Rate, l Window) (Result, error) { return l.With(Units(1000)).Allow(ctx, "k") }, fromServer, 3},
+		"a plan that nobody had": {nil, other, fromServer, 12},
+		"unlimited":              {nil, func(r Rate, _ Window) (Result, error) { return r.With(Unlimited()).Allow(ctx, "k") }, fromLimit, 0},
 	} {
 		client := open(t, ints{0, 10, 9, -1, 1000}, row.o)
 		rate, limits := client.Rate("t", PerSecond(10)), client.Window("l", 1, time.Hour)

@@ -76,7 +76,7 @@ func TestCircuit_callersInAHurry(t *testing.T) {
 			require.ErrorIs(t, only(hourly(c).AllowN(ctx, "", 2)), context.DeadlineExceeded) // nothing that others wait for
 			cancel()
 		}
-		require.Equal(t, throttle.FromServer, must(hourly(c).Peek(background, "")).Source)
+		require.Equal(t, "server", must(hourly(c).Peek(background, "")).Source)
 	})
 }
 
@@ -100,7 +100,7 @@ func TestNew_boundsCalls(t *testing.T) {
 					ReadTimeout: o.ReadTimeout, ContextTimeoutEnabled: o.ContextTimeoutEnabled})
 			}
 			c := must(throttle.New(rdb, throttle.Logger(quiet)))
-			require.Equal(t, throttle.FromServer, must(hourly(c).Allow(background, "a")).Source)
+			require.Equal(t, "server", must(hourly(c).Allow(background, "a")).Source)
 			server.Change(func(f *resp.Faults) { f.Silent = true })
 			for range 8 {
 				began := time.Now()
@@ -211,7 +211,7 @@ func TestFailLocal(t *testing.T) {
 		admits := func(key string, limiter allower) (n int) {
 			for range 20 {
 				r := must(limiter.Allow(background, key))
-				require.Equal(t, throttle.FailedLocal, r.Source)
+				require.Equal(t, "failed-local", r.Source)
 				require.ErrorIs(t, r.Cause, throttle.ErrUnavailable)
 				if r.Allowed {
 					n++
@@ -236,7 +236,7 @@ func TestFailLocal(t *testing.T) {
 
 		all := must(c.All(background, rate.Part("c", 2), c.Window("w", 12, time.Minute).Part("c", 4)))
 		require.False(t, all.Allowed)
-		require.Equal(t, throttle.FailedLocal, all.Each[1].Source)
+		require.Equal(t, "failed-local", all.Each[1].Source)
 		require.Equal(t, 2, admits("c", rate), "nothing was taken")
 		res := must(rate.Reserve(background, "d", 2, time.Hour))
 		require.Zero(t, res.Wait)
@@ -244,7 +244,7 @@ func TestFailLocal(t *testing.T) {
 		require.NoError(t, res.Cancel(background))
 		slots := c.Slots("slots", 4, time.Minute)
 		lease := must(slots.Lease(background, "a"))
-		require.Equal(t, throttle.FailedLocal, lease.Result.Source)
+		require.Equal(t, "failed-local", lease.Result.Source)
 		_, err := slots.Lease(background, "a")
 		require.ErrorContains(t, err, "denied")
 		require.NoError(t, lease.Close())
@@ -257,7 +257,7 @@ func TestFailLocal(t *testing.T) {
 		}
 		s.Fail(nil)
 		s.Advance(time.Minute)
-		require.Equal(t, throttle.FromServer, must(rate.Allow(background, "a")).Source)
+		require.Equal(t, "server", must(rate.Allow(background, "a")).Source)
 	})
 }
 
@@ -276,7 +276,7 @@ func TestObserve(t *testing.T) {
 				if err != nil {
 					return throttle.Result{}, err
 				}
-				return throttle.Result{Allowed: true, Source: throttle.FromServer}, nil
+				return throttle.Result{Allowed: true, Source: "server"}, nil
 			}
 			verbs := map[string]func() (throttle.Result, error){
 				"Allow r a":       func() (throttle.Result, error) { return rate.AllowN(background, "a", n) },

@@ -123,7 +123,7 @@ func TestBudget_refillsAhead(t *testing.T) {
 				called := time.Now()
 				r := must(limiter.Allow(background, "a"))
 				if known := time.Since(began) > 3*time.Second; known {
-					require.Equal(t, throttle.FromBudget, r.Source, "after %s", time.Since(began))
+					require.Equal(t, "budget", r.Source, "after %s", time.Since(began))
 					require.Zero(t, time.Since(called), "after %s", time.Since(began))
 				}
 				time.Sleep(gap)

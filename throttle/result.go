@@ -6,6 +6,10 @@ import "time"
 const Never time.Duration = 1<<63 - 1
 
 // Result is a decision. The zero Result denies. A denial isn't an error.
+//
+// The Source says who decided, for metrics: "server", perhaps in one call for several callers; "denials", the deny cache;
+// "budget", which has units that the server granted before; "limit", without a question, if the limit is Unlimited or
+// Suspended; and if the server did not decide "failed-open", "failed-closed" or "failed-local", by the option of that name.
 type Result struct {
 	Allowed    bool
 	Renewed    bool          // of Slots: the holder had the slot already. Granted is then 0
@@ -14,7 +18,7 @@ type Result struct {
 	Granted    int64         // units taken; negative: units given back
 	RetryAfter time.Duration // how long until the same call is admitted, or Never; 0 if it was. If only part was granted: how long until one more unit
 	ResetAfter time.Duration // how long until nothing is in use
-	Source     Source        // who decided; "" if there is an error
+	Source     string        // see above; "" if there is an error
 	Cause      error         // why the server did not decide; nil if it did
 }
 
@@ -31,15 +35,13 @@ func (r Result) RetryAfterSeconds() int64 {
 	return seconds
 }
 
-// Source says who decided, in one word, for metrics.
-type Source string
-
+// The Sources of Results.
 const (
-	FromServer   Source = "server"        // the server, perhaps in one call for several callers
-	FromDenials  Source = "denials"       // the deny cache: the server denied the same call, and its RetryAfter has not passed
-	FromBudget   Source = "budget"        // the local budget: units that the server granted before
-	FromLimit    Source = "limit"         // nobody was asked: the limit is Unlimited or Suspended
-	FailedOpen   Source = "failed-open"   // nobody: the server is unavailable, and its settings admit
-	FailedClosed Source = "failed-closed" // nobody: the server is unavailable, and its settings deny
-	FailedLocal  Source = "failed-local"  // this process, by its share of the limit: the server is unavailable
+	fromServer   = "server"
+	fromDenials  = "denials"
+	fromBudget   = "budget"
+	fromLimit    = "limit"
+	failedOpen   = "failed-open"
+	failedClosed = "failed-closed"
+	failedLocal  = "failed-local"
 )

@@ -7,7 +7,7 @@ import (
 )
 
 // Option sets how a client and its limiters behave. New takes the client's options and those that all its limiters
-// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, DenyCache, Budget and AwaitServer.
+// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, DenyCache and Budget.
 type Option func(*options)
 
 // options is what an Option sets.
@@ -61,10 +61,9 @@ const Month time.Duration = -1
 // known.
 type settings struct {
 	timeout  time.Duration
-	fallback Source  // "" returns an error
+	fallback string  // "" returns an error
 	share    float64 // of FailLocal
 	denies   bool
-	awaits   bool
 	units    int64
 	hold     time.Duration
 }
@@ -96,29 +95,26 @@ func Script() Option { return func(o *options) { o.script, o.ofClient = true, "S
 func Timeout(limit time.Duration) Option { return func(s *options) { s.timeout = limit } }
 
 // FailOpen admits if the server does not decide: instead of an error that is Undecided, decisions return a Result with
-// the Source FailedOpen and the Cause. Still returned are other errors, the error of a caller's context that has ended,
+// the Source "failed-open" and the Cause. Still returned are other errors, the error of a caller's context that has ended,
 // and all errors of verbs that do not decide, such as Refund, Settle and Peek.
-func FailOpen() Option { return func(s *options) { s.fallback, s.share = FailedOpen, 0 } }
+func FailOpen() Option { return func(s *options) { s.fallback, s.share = failedOpen, 0 } }
 
 // FailClosed denies if the server does not decide: instead of an Undecided error, decisions return a Result with the
-// Source FailedClosed, the Cause and a RetryAfter of 1 s. FailOpen says which errors are still returned.
-func FailClosed() Option { return func(s *options) { s.fallback, s.share = FailedClosed, 0 } }
+// Source "failed-closed", the Cause and a RetryAfter of 1 s. FailOpen says which errors are still returned. Acquire
+// goes on asking, and so waits through a restart or a failover.
+func FailClosed() Option { return func(s *options) { s.fallback, s.share = failedClosed, 0 } }
 
 // FailLocal lets this process decide by a share of the limit if the server does not: more than 0, at most 1. With 10
-// processes, 0.1 admits about what the server would. Results have the Source FailedLocal and the Cause. A Policy
+// processes, 0.1 admits about what the server would. Results have the Source "failed-local" and the Cause. A Policy
 // returns its error. FailOpen says which errors are still returned.
 func FailLocal(share float64) Option {
-	return func(s *options) { s.fallback, s.share = FailedLocal, share }
+	return func(s *options) { s.fallback, s.share = failedLocal, share }
 }
 
 // DenyCache makes Allow and AllowN repeat a denial in this process until its RetryAfter has passed (for a Policy, at
 // most 1 s). It notices late that another process has refunded units, deleted a key or changed a policy. A denied key
 // takes about 400 bytes.
 func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
-
-// AwaitServer makes Acquire wait while the server is unavailable, as during a restart or a failover, until the end of
-// its context. With FailOpen, Acquire instead returns at once, with a Lease that holds nothing.
-func AwaitServer() Option { return func(o *options) { o.awaits = true } }
 
 // Budget makes Allow take up to this many units at once, and spend them in this process within hold; 1 s is a good
 // start. A hot key costs few calls. A crash admits nothing too much, and loses at most units. Budget(0, 0) takes none.
@@ -138,7 +134,7 @@ func (s *options) apply(options []Option) error {
 	switch {
 	case s.timeout <= 0:
 		return params("a time limit must be more than 0, not %s", s.timeout)
-	case s.fallback == FailedLocal && !(s.share > 0 && s.share <= 1):
+	case s.fallback == failedLocal && !(s.share > 0 && s.share <= 1):
 		return params("FailLocal needs a share of more than 0 and at most 1, not %v", s.share)
 	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
 		return params("a budget cannot be %d units for %s", s.units, s.hold)

@@ -11,7 +11,7 @@ import (
 
 // Reservation is a slot in the future.
 type Reservation struct {
-	Result Result        // Allowed: there is a slot
+	Result               // Allowed: there is a slot
 	Wait   time.Duration // how long after the reply the slot comes; 0: at once
 	l      limiter
 	key    string
@@ -43,7 +43,7 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 	if l.falls("Reserve", err) {
 		cause := err
 		if res, err = (Rate{counts{verbs{named{l.here()}}}}).Reserve(ctx, key, n, maxWait); err == nil {
-			res.Result.locally(cause)
+			res.locally(cause)
 		}
 		return res, err
 	}
@@ -86,7 +86,7 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 	switch {
 	case err != nil:
 		return err
-	case !res.Result.Allowed:
+	case !res.Allowed:
 		return &DeniedError{res.Result}
 	case res.Wait == 0:
 		return nil
@@ -99,14 +99,4 @@ func (r Rate) WaitN(ctx context.Context, key string, n int64) error {
 		return errors.Join(fmt.Errorf("throttle: %w", ctx.Err()), res.Cancel(ctx))
 	}
 	return nil
-}
-
-// Pause stops admission for at least this long, up to 100 years, for callers with the same limit. Pauses don't add up:
-// the one that ends last counts. After an error there may still be one.
-func (r Rate) Pause(ctx context.Context, key string, pause time.Duration) (Result, error) {
-	n, l := int64(1), r.l
-	if l.answer == asks && l.broken() == nil {
-		n = min(l.bounds.units-1+l.drainedIn(min(max(pause, 0), maxPeriod)), maxUnits+1)
-	}
-	return l.verb(ctx, "Raise", key, n, raise)
 }

@@ -2,9 +2,7 @@ package throttle_test
 
 import (
 	"context"
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -127,7 +125,7 @@ func TestClose_closesLeases(t *testing.T) {
 		}
 		for range 2 { // when it is closed in between, and before
 			lease, err := jobs.Lease(background, "")
-			require.ErrorIs(t, err, throttle.ErrClosed)
+			require.ErrorIs(t, err, redis.ErrClosed)
 			require.Nil(t, lease)
 			time.Sleep(20 * time.Millisecond)
 			require.Error(t, held.Context().Err())
@@ -135,7 +133,7 @@ func TestClose_closesLeases(t *testing.T) {
 		}
 		require.NoError(t, c.Close())
 		for _, err := range []error{only(c.All(background, jobs.Part("", "me"))), jobs.Reset(background, ""), c.Check(background)} {
-			require.ErrorIs(t, err, throttle.ErrClosed)
+			require.ErrorIs(t, err, redis.ErrClosed)
 		}
 		other, s := newSlow(t, 10*time.Millisecond)
 		must(other.Slots("jobs", 2, time.Minute).Lease(background, ""))
@@ -143,33 +141,6 @@ func TestClose_closesLeases(t *testing.T) {
 			require.NoError(t, other.Close())
 			require.Zero(t, s.Keys())
 		})
-	})
-}
-
-// After a pause, calls for one unit are admitted neither early nor more than the time of one unit late, whatever was in use.
-// A pause that is too long, or of a limit that makes no sense, is an error.
-func TestPause(t *testing.T) {
-	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) { // else time passes between two calls
-		r, plans := rand.New(rand.NewPCG(1, 2)), c.Rate("out", throttle.Unlimited())
-		for i := range 500 {
-			key, count, period := fmt.Sprint(i), 1+r.Int64N(1000), time.Duration(1+r.Int64N(100_000))*time.Millisecond
-			rate := plans.With(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
-			must(rate.AllowAtMost(background, key, 1+r.Int64N(50)))
-			s.Advance(time.Duration(r.Int64N(int64(time.Second))))
-			pause := time.Duration(1 + r.Int64N(int64(time.Minute)))
-			require.True(t, must(rate.Pause(background, key, pause)).Allowed)
-			must(rate.Pause(background, key, pause/2))
-			wait := must(rate.Allow(background, key)).RetryAfter
-			require.GreaterOrEqual(t, wait, pause)
-			require.Less(t, wait, pause+period/time.Duration(count)+2*time.Millisecond)
-		}
-		for _, l := range []throttle.Limit{throttle.Per(1e12, time.Millisecond), throttle.PerHour(0), throttle.PerHour(1)} {
-			_, err := plans.With(l).Pause(background, "a", 1<<63-1)
-			require.Equal(t, l == throttle.PerHour(0), err != nil, err)
-		}
-		require.ErrorIs(t, only(plans.With(throttle.PerHour(1)).Raise(background, "a", -1)), throttle.ErrParams)
-		s.Fail(io.EOF)
-		require.ErrorIs(t, only(c.Rate("open", throttle.PerHour(1), throttle.FailOpen()).Raise(background, "a", 1)), throttle.ErrUnavailable)
 	})
 }
 
@@ -215,13 +186,13 @@ func TestLease_token(t *testing.T) {
 	})
 }
 
-// A reply that is lost does not keep Acquire from the slot that the call took. With AwaitServer it waits while the server is
-// away, until its context ends.
+// A reply that is lost does not keep Acquire from the slot that the call took. With FailClosed it waits while the server is
+// unavailable, until its context ends.
 func TestAcquire_outage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := far(time.Millisecond)
 		c := newReal(t, clientOf(t, s))
-		jobs, hasty := c.Slots("jobs", 1, time.Minute, throttle.AwaitServer()), c.Slots("hasty", 1, time.Minute)
+		jobs, hasty := c.Slots("jobs", 1, time.Minute, throttle.FailClosed()), c.Slots("hasty", 1, time.Minute)
 		s.CutAfter(1)
 		began := time.Now()
 		require.NoError(t, must(jobs.Acquire(background, "")).Close())

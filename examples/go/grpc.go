@@ -59,7 +59,7 @@ func (g GRPC) admit(ctx context.Context) error {
 		return status.Error(codes.Internal, "the rate limiter does not work")
 	}
 	denial := status.New(codes.ResourceExhausted, "too many calls")
-	if result.Source == throttle.FailedClosed { // nobody knows whether there were too many
+	if result.Source == "failed-closed" { // nobody knows whether there were too many
 		denial = status.New(codes.Unavailable, "the rate limiter is unavailable")
 	}
 	if result.RetryAfter > 0 && result.RetryAfter != throttle.Never {

@@ -44,7 +44,7 @@ func TestRueidis_verbs(t *testing.T) {
 			limit := throttle.PerMinute(30).Burst(5)
 			r, err := client.Rate("a", limit).AllowN(ctx, "", 2)
 			require.NoError(t, err)
-			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second, Source: throttle.FromServer}, r)
+			require.Equal(t, throttle.Result{Allowed: true, Limit: 5, Remaining: 3, Granted: 2, ResetAfter: 4 * time.Second, Source: "server"}, r)
 			r, err = client.Policy("api").Allow(ctx, "bob")
 			require.NoError(t, err)
 			require.EqualValues(t, []int64{2, 1}, []int64{r.Limit, r.Remaining})

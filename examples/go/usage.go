@@ -11,7 +11,7 @@ import (
 // counts finds the usage of a language model's answer, streamed or not: OpenAI has a total, Anthropic two parts.
 var counts = regexp.MustCompile(`"(total_tokens|input_tokens|output_tokens)"\s*:\s*(\d{1,12})\b`)
 
-// UsedTokens is the Charge of a throttlehttp.Cost for tokens. A denied request has used none. If an answer doesn't say what
+// UsedTokens is the Charge of a throttlehttp.Rule for tokens. A denied request has used none. If an answer doesn't say what
 // it used, for example because its stream broke off, the estimate stays.
 func UsedTokens(estimate func(*http.Request) int64) func(*http.Request, throttlehttp.Response) int64 {
 	return func(r *http.Request, w throttlehttp.Response) int64 {

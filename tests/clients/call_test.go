@@ -99,11 +99,7 @@ func (r *run) all(ctx context.Context, o *outcome, l verbs, limiters []any, key 
 
 // both reports whether the call has the other limiter as a part.
 func (s *step) both(w *world) bool {
-	if s.With >= len(w.Limits) || s.With == s.Limit || s.Verb != "All" && s.Verb != "SettleAll" {
-		return false
-	}
-	l := &w.Limits[s.With]
-	return l.Kind != "slots" && l.Lockout == 0
+	return s.With < len(w.Limits) && s.With != s.Limit && (s.Verb == "All" || s.Verb == "SettleAll") && w.Limits[s.With].Kind != "slots"
 }
 
 // keyName has a hash tag, so that calls of several limiters go to one slot.

@@ -75,7 +75,7 @@ func (l *limit) verbs() []string {
 	case l.Kind == "slots":
 		return []string{"Lease", "Take", "Acquire", "PeekSlot"}
 	case l.Lockout > 0:
-		return []string{"Allow", "AllowN", "Peek", "All"}
+		return []string{"Allow", "AllowN", "Peek", "Refund", "Settle", "Raise", "All", "SettleAll"}
 	}
 	all := []string{"Allow", "Allow", "Allow", "Allow", "AllowN", "AllowAtMost", "Peek", "Refund", "Settle", "Raise", "All", "SettleAll"}
 	if l.Kind == "rate" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	exact "gothrottle/tests/world"
 	"gothrottle/throttle"
 )
@@ -68,7 +70,7 @@ func (r *run) inTime(o *outcome) string {
 		most += max(o.Deadline, 0)
 	case o.Deadline > 0:
 		most = min(most, o.Deadline)
-	case o.Verb == "Lease" && errors.Is(o.Err, throttle.ErrClosed): // it gives the slot back
+	case o.Verb == "Lease" && errors.Is(o.Err, redis.ErrClosed): // it gives the slot back
 		most *= 2
 	}
 	if took > most {
@@ -81,7 +83,7 @@ func (r *run) contexts(o *outcome) string {
 	ended := errors.Is(o.Err, context.DeadlineExceeded) && !errors.Is(o.Err, throttle.ErrUnavailable) || errors.Is(o.Err, context.Canceled)
 	var denied *throttle.DeniedError
 	switch end := cmp.Or(o.Deadline, o.Cancel); {
-	case errors.Is(o.Err, throttle.ErrClosed):
+	case errors.Is(o.Err, redis.ErrClosed):
 	case o.Deadline < 0 && !ended && !errors.As(o.Err, &denied):
 		return "its context had ended"
 	case ended && (end == 0 || o.Ended-o.Began < end):
@@ -122,7 +124,7 @@ func (r *run) decides() string {
 	}
 	ends, first := map[time.Duration]bool{}, (*outcome)(nil)
 	for _, o := range r.outcomes {
-		if !r.hopeless(o) && !errors.Is(o.Err, throttle.ErrClosed) && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
+		if !r.hopeless(o) && !errors.Is(o.Err, redis.ErrClosed) && o.Deadline == 0 && o.Cancel == 0 && !o.decided() && r.quiet(o.Began, o.Ended) {
 			ends[o.Ended], first = true, cmp.Or(first, o)
 		}
 	}
@@ -140,7 +142,7 @@ func (r *run) cuts() string {
 	}
 	ends := map[time.Duration]bool{}
 	for _, o := range r.outcomes {
-		if o.Deadline == 0 && o.Cancel == 0 && !o.decided() && !r.hopeless(o) && !errors.Is(o.Err, throttle.ErrClosed) {
+		if o.Deadline == 0 && o.Cancel == 0 && !o.decided() && !r.hopeless(o) && !errors.Is(o.Err, redis.ErrClosed) {
 			ends[o.Ended] = true
 		}
 	}
@@ -195,7 +197,7 @@ func (r *run) sharesLocally() string {
 		if slices.ContainsFunc(r.Steps, func(s step) bool { return s.Other && s.Limit == o.Limit }) {
 			continue // usage carries over to the other limit
 		}
-		if len(o.Parts) == 1 && o.Parts[0].Source == throttle.FailedLocal && o.Parts[0].Allowed && o.Verb != "Wait" && o.Verb != "Reserve" && l.Kind != "slots" {
+		if len(o.Parts) == 1 && o.Parts[0].Source == "failed-local" && o.Parts[0].Allowed && o.Verb != "Wait" && o.Verb != "Reserve" && l.Kind != "slots" {
 			where := fmt.Sprint("client ", o.Client, " ", r.keyOf(o, 0))
 			admitted[where] = append(admitted[where], event{at: o.Ended, key: l.Kind, got: o.Parts[0].Granted, charged: l.Units})
 		}
@@ -227,7 +229,7 @@ func (r *run) sharesLocally() string {
 
 // fresh: a unit of a budget was charged at most its hold ago, or while a command was under way.
 func (r *run) fresh(o *outcome) string {
-	if len(o.Parts) == 0 || o.Parts[0].Source != throttle.FromBudget {
+	if len(o.Parts) == 0 || o.Parts[0].Source != "budget" {
 		return ""
 	}
 	since := o.Ended - hold - r.Limits[o.Limit].Timeout
@@ -242,7 +244,7 @@ func (r *run) fresh(o *outcome) string {
 // denials: a denial that a process repeats is one of the server's for the same limit and quantity, whose wait isn't over. The
 // process gave no units back since.
 func (r *run) denials(o *outcome) string {
-	if len(o.Parts) == 0 || o.Parts[0].Source != throttle.FromDenials {
+	if len(o.Parts) == 0 || o.Parts[0].Source != "denials" {
 		return ""
 	}
 	refunded := time.Duration(-1) // a second before the world
@@ -304,7 +306,7 @@ func (r *run) events() (all []event) {
 	r.charges = slices.Clone(all)
 	for _, o := range r.outcomes {
 		for i, p := range o.Parts {
-			if p.Source == throttle.FromServer || p.Source == throttle.FromBudget {
+			if p.Source == "server" || p.Source == "budget" {
 				all = append(all, event{at: o.Ended, key: r.keyOf(o, i), got: p.Granted})
 			}
 		}
@@ -389,7 +391,7 @@ func (r *run) leavesNothing() string {
 		return fmt.Sprintf("Close: %v", r.closed)
 	}
 	for _, o := range r.outcomes {
-		if o.lease != nil && len(r.Faults) == 0 && !r.hopeless(o) && slices.Contains(r.left[r.keyOf(o, 0)], o.lease.Holder) {
+		if o.lease != nil && len(r.Faults) == 0 && !r.hopeless(o) && slices.Contains(r.left[r.keyOf(o, 0)], o.holder()) {
 			return fmt.Sprintf("%s: its slot is taken in the end", o.step)
 		}
 	}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"gothrottle/commands/memory/resp"
+
 	"gothrottle/throttle"
 )
 
@@ -21,7 +24,7 @@ func (r *run) results(o *outcome) string {
 	}
 	if o.Err != nil {
 		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed || r.Limits[o.Limit].Local
-		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Take"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, throttle.ErrClosed) {
+		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Take"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, redis.ErrClosed) {
 			return "it has a fallback"
 		}
 		return ""
@@ -45,7 +48,7 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 		n = 1
 	}
 	limit := l.units(other)
-	if p.Source == throttle.FailedLocal {
+	if p.Source == "failed-local" {
 		limit = max(limit/2, 1)
 	}
 	if p.Limit != limit {
@@ -54,23 +57,24 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 	asks := l.Kind != "unlimited" && l.Kind != "suspended"
 	denied, partly := !p.Allowed && p.Granted == 0, p.Granted >= 0 && p.Granted <= n
 	switch {
-	case (p.Cause != nil) != slices.Contains([]throttle.Source{throttle.FailedOpen, throttle.FailedClosed, throttle.FailedLocal}, p.Source):
+	case (p.Cause != nil) != slices.Contains([]string{"failed-open", "failed-closed", "failed-local"}, p.Source):
 		return "its source has another cause"
 	case p.Cause != nil && slices.Contains([]string{"Peek", "PeekSlot", "Refund", "Settle", "Raise"}, o.Verb):
 		return "an outage is a success"
-	case p.Source == throttle.FailedLocal && (!l.Local || all):
+	case p.Source == "failed-local" && (!l.Local || all):
 		return "this process decided"
-	case p.Source == throttle.FailedOpen && (!l.Open || all || !p.Allowed || p.Granted != n):
+	case p.Source == "failed-open" && (!l.Open || all || !p.Allowed || p.Granted != n):
 		return "it failed open"
-	case p.Source == throttle.FailedClosed && (!l.Closed || all || !denied || p.RetryAfter != time.Second):
+	case p.Source == "failed-closed" && (!l.Closed || all || !denied || p.RetryAfter != time.Second):
 		return "it failed closed"
-	case p.Source == throttle.FromBudget && (l.Budget == 0 || n != 1), p.Source == throttle.FromDenials && !l.Denies,
-		p.Source == throttle.FromLimit && asks && !all, p.Source == "":
+	case p.Source == "budget" && (l.Budget == 0 || n != 1), p.Source == "denials" && !l.Denies,
+		p.Source == "limit" && asks && !all, p.Source == "":
 		return "it has another source"
 	}
 	switch o.Verb {
 	case "Allow", "AllowN", "Lease", "Acquire", "Take", "Reserve":
-		if !denied && (!p.Allowed || p.Granted != n || p.RetryAfter != 0) || denied && p.RetryAfter <= 0 && p.RetryAfter != throttle.Never {
+		again := o.Verb == "Acquire" && p.Renewed // an earlier try took the slot, and its reply was lost
+		if !denied && (!p.Allowed || p.Granted != n && !again || p.RetryAfter != 0) || denied && p.RetryAfter <= 0 && p.RetryAfter != throttle.Never {
 			return "all units or none are granted"
 		}
 	case "AllowAtMost", "Raise":
@@ -110,16 +114,22 @@ func (w *world) has(names ...string) bool {
 }
 
 // unheard reports whether the reply to a command that ran at this time may not have come: a server runs at the end of a silence
-// what has come meanwhile, though the callers have gone.
+// what has come meanwhile, though the callers have gone, and after a failover new connections take a part of the time limit.
 func (w *world) unheard(at time.Duration) bool {
-	return w.has("cut", "cut after", "restart", "mute", "lost") ||
-		slices.ContainsFunc(w.Faults, func(f fault) bool { return f.Name == "silent" && f.At+f.For == at })
+	return w.has("cut", "cut after", "restart", "mute", "lost") || slices.ContainsFunc(w.Faults, func(f fault) bool {
+		return f.Name == "silent" && f.At+f.For == at || f.Name == "failover" && at >= f.At && at-f.At < time.Second
+	})
+}
+
+// holder is the id of a lease on the server.
+func (o *outcome) holder() string {
+	return reflect.ValueOf(o.lease).Elem().FieldByName("holder").String()
 }
 
 // held: a lease is lost only in a fault, in time, and if its slot is new: then its holder had lost it, and knows from the reply,
 // unless that is lost.
 func (r *run) held(o *outcome) string {
-	if o.lease == nil || o.lease.Result.Source != throttle.FromServer {
+	if o.lease == nil || o.lease.Source != "server" {
 		return ""
 	}
 	if o.lost > 0 && len(r.Faults) == 0 && r.CloseAt == 0 {
@@ -128,7 +138,7 @@ func (r *run) held(o *outcome) string {
 	l, taken, last := &r.Limits[o.Limit], false, time.Duration(0)
 	for _, one := range r.runs {
 		numbers, _ := one.Reply.([]any)
-		if one.Words[0] != "GO.LEASE" || !slices.Contains(one.Words, o.lease.Holder) || len(numbers) < 6 || numbers[0] != int64(0) {
+		if one.Words[0] != "GO.LEASE" || !slices.Contains(one.Words, o.holder()) || len(numbers) < 6 || numbers[0] != int64(0) {
 			continue
 		}
 		at, end := one.At.Sub(r.epoch), o.released
@@ -167,7 +177,7 @@ func (r *run) waits(o *outcome) string {
 
 // closes: a call that begins after Close ends at once, and no call before says that the client is closed.
 func (r *run) closes(o *outcome) string {
-	closed, from := errors.Is(o.Err, throttle.ErrClosed), r.CloseAt
+	closed, from := errors.Is(o.Err, redis.ErrClosed), r.CloseAt
 	switch {
 	case closed && (from == 0 || o.Ended < from):
 		return "the client isn't closed"
@@ -181,7 +191,7 @@ func (r *run) closes(o *outcome) string {
 func (r *run) others(o *outcome) string {
 	mine := resp.Slot(o.keyName()) * 3 / resp.Slots
 	ours := func(f fault) bool { return f.Name == "failover" || f.Name == "move" || f.Node == mine }
-	if r.Kind != "cluster" || slices.ContainsFunc(r.Faults, ours) || o.Deadline != 0 || o.Cancel != 0 || o.decided() || r.hopeless(o) || errors.Is(o.Err, throttle.ErrClosed) {
+	if r.Kind != "cluster" || slices.ContainsFunc(r.Faults, ours) || o.Deadline != 0 || o.Cancel != 0 || o.decided() || r.hopeless(o) || errors.Is(o.Err, redis.ErrClosed) {
 		return ""
 	}
 	return "its master has no fault"
@@ -201,7 +211,7 @@ func (r *run) whole(o *outcome) string {
 
 // replies: the numbers of a result are those of a reply to its caller, or to all that were merged with it.
 func (r *run) replies(o *outcome) string {
-	if len(o.Parts) != 1 || o.Parts[0].Source != throttle.FromServer || o.Err != nil || o.Verb == "All" || o.Verb == "SettleAll" {
+	if len(o.Parts) != 1 || o.Parts[0].Source != "server" || o.Err != nil || o.Verb == "All" || o.Verb == "SettleAll" {
 		return ""
 	}
 	p := o.Parts[0]

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-
-	"gothrottle/throttle"
 )
 
 // requests is the unit of a Transport's own Limiter.
@@ -40,11 +38,11 @@ func (t *Transport) follow(r *http.Request, key string, slots []slot, response *
 		}
 	}
 	if pause > 0 {
-		t.pause(r.Context(), key, slots[len(slots)-1].Limiter, pause)
+		t.pause(r.Context(), key, slots[len(slots)-1].rate, pause)
 	}
 	for i := range slots {
 		if n := slots[i].usage(quotas, time.Since(sent)); n > 0 {
-			notify(r.Context(), func(ctx context.Context) { _, _ = slots[i].Limiter.Raise(ctx, key, n) })
+			notify(r.Context(), func(ctx context.Context) { _, _ = slots[i].rate.Raise(ctx, key, n) })
 		}
 	}
 }
@@ -52,19 +50,19 @@ func (t *Transport) follow(r *http.Request, key string, slots []slot, response *
 // usage returns how much of a limiter is in use as the other side sees it, if that is more than the reply of its slot says,
 // or 0. Units that have drained since the request was sent are not in use.
 func (s *slot) usage(quotas []quota, since time.Duration) (n int64) {
-	if s.res == nil || s.res.Result.Source != throttle.FromServer {
+	if s.res == nil || s.res.Source != "server" {
 		return 0
 	}
-	limit, remaining := s.res.Result.Limit, s.res.Result.Remaining
+	limit, remaining := s.res.Limit, s.res.Remaining
 	for _, q := range quotas {
 		if q.unit == s.Unit {
 			remaining = min(remaining, q.remaining)
 		}
 	}
-	if remaining == s.res.Result.Remaining {
+	if remaining == s.res.Remaining {
 		return 0
 	}
-	info, _ := s.Limiter.Info()
+	info, _ := s.rate.Info()
 	return limit - remaining - int64(float64(limit)*min(float64(since)/float64(info.Span), 1))
 }
 
@@ -202,11 +200,11 @@ func meter(r *http.Request, key string, slots []slot, response *http.Response) {
 
 // settle corrects an estimate, unless nobody knows whether it was taken.
 func (s *slot) settle(r *http.Request, key string, seen Response) {
-	if s.Charge == nil || s.res != nil && s.res.Result.Source != throttle.FromServer {
+	if s.Charge == nil || s.res != nil && s.res.Source != "server" {
 		return
 	}
-	if more := returnable(s.Limiter, s.Charge(r, seen)-s.cost, time.Since(s.taken), 0); more != 0 {
-		notify(r.Context(), func(ctx context.Context) { _, _ = s.Limiter.Settle(ctx, key, more) })
+	if more := returnable(s.rate, s.Charge(r, seen)-s.cost, time.Since(s.taken), 0); more != 0 {
+		notify(r.Context(), func(ctx context.Context) { _, _ = s.rate.Settle(ctx, key, more) })
 	}
 }
 

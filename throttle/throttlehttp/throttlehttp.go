@@ -19,11 +19,13 @@ import (
 	"gothrottle/throttle"
 )
 
-// Rule is one limit of requests.
+// Rule is one limit of requests to a handler, or one of the Costs of a Transport, which needs a Rate without a Lockout and
+// has neither Key nor Share.
 type Rule struct {
 	Limiter Limiter                    // its name is in headers and in the body of a denial
 	Key     func(*http.Request) string // the rest of the limiter's key. ByIP() if nil
-	Cost    func(*http.Request) int64  // units that a request takes: 1 if nil. 0 only looks
+	Cost    func(*http.Request) int64  // units that a request takes, or an estimate: 1 if nil. 0 takes none
+	Unit    string                     // of a Transport: its name in headers: "tokens" for x-ratelimit-remaining-tokens
 
 	// Share is the weight of a tenant of the rule before this one, 1 to 1000, or 0: see throttle.Part's Share. The Limiter is a
 	// Window or a Quota.
@@ -36,16 +38,17 @@ type Rule struct {
 
 	// Charge, if not nil, returns the units of a served request, from its response: Cost was then an estimate, and the
 	// difference is settled, past the limit if need be. That is one more call, for which a small response waits. Charge
-	// needs a Rate, a Window or a Quota. Costs that an outage left open stay as estimated.
+	// needs a Rate, a Window or a Quota. Costs that an outage left open stay as estimated. A Transport calls it once, when
+	// the body ends or is closed; a request without an answer is charged as estimated.
 	Charge func(*http.Request, Response) int64
 }
 
-// Response is what the Charge of a Rule or a Cost receives.
+// Response is what a Charge receives.
 type Response struct {
 	Status int   // that was sent; 0 if the handler panicked before that, 101 if it took the connection over
 	Bytes  int64 // of the body, without what was written to a connection that was taken over
 	Header http.Header
-	Tail   []byte // the last 16 KiB of the body: of a Cost only
+	Tail   []byte // the last 16 KiB of the body: of a Transport only
 }
 
 // Limiter is a throttle.Rate, throttle.Window or throttle.Policy. Several rules need limiters of one
@@ -66,8 +69,11 @@ type Options struct {
 	// Skip says which requests are not limited; none if nil.
 	Skip func(*http.Request) bool
 
-	// Headers says which headers are set: Draft11 if not set.
-	Headers Headers
+	// RateLimit and RateLimit-Policy are set, as draft-ietf-httpapi-ratelimit-headers-11 has them. With XRateLimit instead
+	// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset are: seconds until nothing is in use. Retry-After is set
+	// on every denial after which a wait helps, also with NoHeaders. If one middleware is inside another, the headers are
+	// those of the last one that decided.
+	XRateLimit, NoHeaders bool
 
 	// Denied writes the response of a denied request. If nil it is a problem+json body with the status 429, or 503 if nobody
 	// decided. The headers, Retry-After among them, are set before.
@@ -78,16 +84,6 @@ type Options struct {
 	// 503, and everything else, such as a limit that makes no sense, a status 500. Limiters with a fallback decide by it.
 	Failed func(http.ResponseWriter, *http.Request, error) (goOn bool)
 }
-
-// Headers says which headers show the state of a limiter. Retry-After is set on every denial after which a wait helps. If
-// one middleware is inside another, the headers are those of the last one that decided.
-type Headers uint8
-
-const (
-	Draft11    Headers = iota // RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 has them
-	XRateLimit                // X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset: seconds until nothing is in use
-	NoHeaders                 // none of them
-)
 
 // New returns a middleware that asks the limiters of the rules before each request. With more than one rule a request is
 // admitted by all of them or takes nothing (GO.ALL): client must be the client of their limiters, and in a cluster the keys
@@ -114,9 +110,8 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		if _, may := with(r.Limiter, throttle.Unlimited()); r.Limit != nil && !may {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q has no other limits", info.Name)
 		}
-		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && !ok || r.Charge != nil && info.Lockout != 0 {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy beside another rule, or has Charge "+
-				"and is a Policy or has a Lockout", info.Name)
+		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && !ok {
+			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy and has Charge or another rule beside it", info.Name)
 		}
 		named[info.Name] = true
 		if r.Key == nil {
@@ -163,7 +158,7 @@ func (l *limiter) middleware(next http.Handler) http.Handler {
 			l.denied(w, r, all)
 			return
 		}
-		if !l.charges || all.Source == throttle.FailedOpen { // perhaps the estimate was not taken
+		if !l.charges || all.Source == "failed-open" { // perhaps the estimate was not taken
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -321,22 +316,24 @@ func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult)
 	if after := all.RetryAfterSeconds(); !all.Allowed && after > 0 {
 		h.Set("Retry-After", strconv.FormatInt(after, 10))
 	}
-	if all.Source == throttle.FailedOpen || all.Source == throttle.FailedClosed {
+	if all.Source == "failed-open" || all.Source == "failed-closed" {
 		return // nothing is known of the limiter
 	}
 	switch {
-	case l.o.Headers == Draft11:
+	case l.o.NoHeaders:
+	case !l.o.XRateLimit:
 		var states, policies []string
 		for i := range all.Each {
 			r, info := &all.Each[i], l.infos[i]
-			if r.Source == throttle.FromLimit { // it has no numbers
+			if r.Source == "limit" { // it has no numbers
 				continue
 			}
 			if l.varies {
 				info, _ = asked[i].by.Info()
 				policies = append(policies, policy(&info, r.Limit))
 			}
-			states = append(states, state(&info, r))
+			_, drains := asked[i].by.(throttle.Rate)
+			states = append(states, state(&info, r, drains))
 		}
 		if !l.varies {
 			policies = append(policies, l.policies)
@@ -345,7 +342,7 @@ func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult)
 			h.Set("RateLimit-Policy", strings.Join(policies, ", "))
 			h.Set("RateLimit", strings.Join(states, ", "))
 		}
-	case l.o.Headers == XRateLimit && all.Source != throttle.FromLimit:
+	case all.Source != "limit":
 		h.Set("X-RateLimit-Limit", strconv.FormatInt(all.Limit, 10))
 		h.Set("X-RateLimit-Remaining", strconv.FormatInt(all.Remaining, 10))
 		h.Set("X-RateLimit-Reset", strconv.FormatInt(seconds(all.ResetAfter), 10))
@@ -362,13 +359,16 @@ func policy(info *throttle.Info, limit int64) string {
 }
 
 // state returns a rule's item of RateLimit: r is what remains. t is the time until there is more, where that is known.
-func state(info *throttle.Info, r *throttle.Result) string {
-	item := fmt.Sprintf("%q;r=%d", info.Name, r.Remaining)
+func state(info *throttle.Info, r *throttle.Result, drains bool) string {
+	item, next := fmt.Sprintf("%q;r=%d", info.Name, r.Remaining), info.Span
+	if drains && info.Units > 0 { // one by one
+		next = time.Duration(math.Ceil(float64(info.Span) / float64(info.Units)))
+	}
 	switch {
 	case r.RetryAfter > 0 && r.RetryAfter != throttle.Never:
 		return item + fmt.Sprintf(";t=%d", seconds(r.RetryAfter))
-	case r.ResetAfter > 0 && info.Next > 0:
-		return item + fmt.Sprintf(";t=%d", seconds(min(info.Next, r.ResetAfter)))
+	case r.ResetAfter > 0 && next > 0:
+		return item + fmt.Sprintf(";t=%d", seconds(min(next, r.ResetAfter)))
 	}
 	return item
 }
@@ -392,7 +392,7 @@ func (l *limiter) denied(w http.ResponseWriter, r *http.Request, all throttle.Al
 		return
 	}
 	p := problem{Type: problemTypes + "quota-exceeded", Title: "Too many requests", Status: http.StatusTooManyRequests}
-	if all.Source == throttle.FailedClosed { // nobody knows whether a limit was exceeded
+	if all.Source == "failed-closed" { // nobody knows whether a limit was exceeded
 		p.Type, p.Title, p.Status = problemTypes+"temporary-reduced-capacity", "The rate limiter is unavailable", http.StatusServiceUnavailable
 		all.Each = nil
 	}

@@ -120,7 +120,7 @@ func TestMiddleware_denies(t *testing.T) {
 func TestMiddleware_otherHeaders(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		rule := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerMinute(30).Burst(2)), Key: fixed}
-		o := throttlehttp.Options{Headers: throttlehttp.XRateLimit, Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
+		o := throttlehttp.Options{XRateLimit: true, Denied: func(w http.ResponseWriter, _ *http.Request, r throttle.Result) {
 			w.WriteHeader(http.StatusTeapot)
 			fmt.Fprint(w, r.RetryAfter.Round(time.Second))
 		}}
@@ -131,7 +131,7 @@ func TestMiddleware_otherHeaders(t *testing.T) {
 		require.Equal(t, http.StatusTeapot, w.Code)
 		require.Equal(t, "2s", w.Body.String())
 		wantHeaders(t, w, "Retry-After", "2", "X-RateLimit-Reset", "4")
-		o.Headers = throttlehttp.NoHeaders
+		o.NoHeaders = true
 		wantHeaders(t, get(serve(c, o, rule)), "Retry-After", "2", "X-RateLimit-Limit", "", "RateLimit", "")
 	})
 }
@@ -414,7 +414,7 @@ func TestCharge_leaksNothing(t *testing.T) {
 func TestNew_refusesRules(t *testing.T) {
 	c, _ := throttletest.New(t, throttle.Logger(slog.New(slog.DiscardHandler)))
 	rate, policy := throttlehttp.Rule{Limiter: c.Rate("a", throttle.PerSecond(1))}, c.Policy("p")
-	lockout, charge := c.Rate("l", throttle.PerSecond(1).Lockout(time.Hour)), func(*http.Request, throttlehttp.Response) int64 { return 1 }
+	charge := func(*http.Request, throttlehttp.Response) int64 { return 1 }
 	units := func(*http.Request) throttle.Limit { return throttle.Units(2) }
 	for _, row := range []struct {
 		client *throttle.Client
@@ -425,10 +425,9 @@ func TestNew_refusesRules(t *testing.T) {
 		{c, "and a rule", nil},
 		{c, "needs a limiter", []throttlehttp.Rule{{}}},
 		{c, `the limiter "b"`, []throttlehttp.Rule{{Limiter: c.Rate("b", throttle.PerSecond(0))}}},
-		{c, "beside another rule", []throttlehttp.Rule{{Limiter: policy}, rate}},
+		{c, "another rule beside it", []throttlehttp.Rule{{Limiter: policy}, rate}},
 		{c, "has two rules", []throttlehttp.Rule{rate, rate}},
-		{c, "is a Policy", []throttlehttp.Rule{{Limiter: policy, Charge: charge}}},
-		{c, "has a Lockout", []throttlehttp.Rule{{Limiter: lockout, Charge: charge}}},
+		{c, "is a Policy and has Charge", []throttlehttp.Rule{{Limiter: policy, Charge: charge}}},
 		{c, "has no other limits", []throttlehttp.Rule{{Limiter: policy, Limit: units}}},
 		{c, "a share needs a rule before it", []throttlehttp.Rule{{Limiter: c.Window("t", 1, time.Hour), Share: 1}, rate}},
 	} {

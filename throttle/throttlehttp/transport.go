@@ -3,7 +3,9 @@ package throttlehttp
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -22,25 +24,12 @@ import (
 type Transport struct {
 	Limiter  throttle.Rate                      // of requests, without a Lockout
 	Limit    func(*http.Request) throttle.Limit // the limit of a request, as HostLimits returns it: the Limiter's own if nil
-	Costs    []Cost                             // what a request takes in addition, such as a language model's tokens
+	Costs    []Rule                             // what a request takes in addition, such as a language model's tokens
 	Base     http.RoundTripper                  // http.DefaultTransport if nil
 	Key      func(*http.Request) string         // the rest of the limiters' keys: if nil the host of the URL, in lower case
 	MaxPause time.Duration                      // the longest pause that one answer may ask for: 1 min if 0
 
 	paused sync.Map // map[string]time.Time: by key, when the pause of this process ends
-}
-
-// Cost is one more limit of a Transport's requests, such as tokens.
-type Cost struct {
-	Unit     string                             // its name in headers: "tokens" for x-ratelimit-remaining-tokens
-	Limiter  throttle.Rate                      // without a Lockout
-	Limit    func(*http.Request) throttle.Limit // the limit of a request: the Limiter's own if nil
-	Estimate func(*http.Request) int64          // units that a request takes, before they are known: 1 if nil. 0 takes none
-
-	// Charge, if not nil, returns the units that an answer has used: the difference to the Estimate is settled,
-	// past the limit if need be. It is called once, when the body ends or is closed. Its Response has a Tail. A request
-	// without an answer is charged as estimated.
-	Charge func(*http.Request, Response) int64
 }
 
 // hostOf returns the host of a request, with a port that isn't its scheme's: h.test, H.test. and h.test:80 are one host.
@@ -59,7 +48,7 @@ func (t *Transport) CloseIdleConnections() {
 	}
 }
 
-// HostLimits returns a function for the Limit of a Transport or a Cost, with a table of limits by host. A host with a
+// HostLimits returns a function for the Limit of a Transport or its Costs, with a table of limits by host. A host with a
 // port in the URL is looked up with it, and then without it.
 func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*http.Request) throttle.Limit {
 	table := map[string]throttle.Limit{}
@@ -79,7 +68,8 @@ func HostLimits(limits map[string]throttle.Limit, others throttle.Limit) func(*h
 
 // slot is what a request takes of one limiter.
 type slot struct {
-	Cost
+	Rule
+	rate  throttle.Rate // the Limiter, with the limit of the request
 	cost  int64
 	res   *throttle.Reservation // nil: nothing
 	taken time.Time
@@ -139,20 +129,25 @@ func (t *Transport) wait(r *http.Request, key string) ([]slot, error) {
 // reserve takes the slots of a request, that of the Limiter last, and returns when the last of them comes.
 func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.Time, err error) {
 	ctx := r.Context()
-	for _, b := range append(slices.Clip(t.Costs), Cost{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
-		s := slot{Cost: b, cost: 1, taken: time.Now()}
-		if b.Limit != nil {
-			s.Limiter = b.Limiter.With(b.Limit(r))
+	for _, rule := range append(slices.Clip(t.Costs), Rule{Unit: requests, Limiter: t.Limiter, Limit: t.Limit}) {
+		s := slot{Rule: rule, cost: 1, taken: time.Now()}
+		var ok bool
+		if s.rate, ok = rule.Limiter.(throttle.Rate); !ok || rule.Key != nil || rule.Share != 0 {
+			err = errors.New("throttlehttp: the Costs of a Transport are Rates, without Key and Share")
+			break
 		}
-		if b.Estimate != nil {
-			s.cost = max(b.Estimate(r), 0)
+		if rule.Limit != nil {
+			s.rate = s.rate.With(rule.Limit(r))
+		}
+		if rule.Cost != nil {
+			s.cost = max(rule.Cost(r), 0)
 		}
 		if s.cost > 0 {
-			s.res, err = s.Limiter.Reserve(ctx, key, s.cost, left(ctx))
+			s.res, err = s.rate.Reserve(ctx, key, s.cost, left(ctx))
 			if ctx.Err() == nil && throttle.Undecided(err) { // the request goes on without a slot
 				s.res, err = &throttle.Reservation{Result: throttle.Result{Allowed: true, Cause: err}}, nil
 			}
-			if err == nil && !s.res.Result.Allowed {
+			if err == nil && !s.res.Allowed {
 				err = &throttle.DeniedError{Result: s.res.Result}
 			}
 			if err != nil {
@@ -173,11 +168,16 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 	return slots, at, err
 }
 
-// giveBack gives units back that were just taken, or that a pause has left unused.
+// giveBack gives units back that were just taken, or that a pause has left unused. Those that this process decided about
+// are in no server: slots that have not come yet are cancelled.
 func giveBack(ctx context.Context, key string, slots []slot) {
 	for _, s := range slots {
-		if s.res != nil && s.res.Result.Source == throttle.FromServer {
-			notify(ctx, func(ctx context.Context) { _, _ = s.Limiter.Refund(ctx, key, s.cost) })
+		switch {
+		case s.res == nil:
+		case s.res.Source == "server":
+			notify(ctx, func(ctx context.Context) { _, _ = s.rate.Refund(ctx, key, s.cost) })
+		default:
+			_ = s.res.Cancel(ctx)
 		}
 	}
 }
@@ -188,8 +188,9 @@ func (t *Transport) pause(ctx context.Context, key string, limiter throttle.Rate
 	t.pauseHere(key, pause)
 	notify(ctx, func(ctx context.Context) {
 		var both sync.WaitGroup
-		both.Go(func() { _, _ = t.pauses().Pause(ctx, key+pauseKey, pause) })
-		both.Go(func() { _, _ = limiter.Pause(ctx, key, pause) })
+		for key, rate := range map[string]throttle.Rate{key + pauseKey: t.pauses(), key: limiter} {
+			both.Go(func() { _, _ = rate.Raise(ctx, key, unitsFor(rate, pause)) })
+		}
 		both.Wait()
 	})
 }
@@ -199,6 +200,15 @@ const pauseKey = "|pause"
 
 // pauses is the limiter of pauses: each unit in use is a ms to wait.
 func (t *Transport) pauses() throttle.Rate { return t.Limiter.With(throttle.PerSecond(1000).Burst(1)) }
+
+// unitsFor returns how many units are to be in use so that none is admitted for a time.
+func unitsFor(rate throttle.Rate, pause time.Duration) int64 {
+	info, err := rate.Info()
+	if err != nil || info.Span == 0 {
+		return 1
+	}
+	return int64(min(float64(info.Units-1)+math.Ceil(float64(info.Units)*float64(pause)/float64(info.Span)), 1e12))
+}
 
 // pauseHere notes a pause of this process, unless a longer one is known.
 func (t *Transport) pauseHere(key string, pause time.Duration) {

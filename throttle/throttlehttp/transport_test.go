@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -197,7 +198,7 @@ func TestTransport_slowRefund(t *testing.T) {
 		defer c.Close()
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
 		transport := &throttlehttp.Transport{Limiter: c.Rate("api", throttle.PerHour(1)), Key: fixed, Base: answering(http.StatusOK, nil),
-			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens}}}
+			Costs: []throttlehttp.Rule{{Unit: "tokens", Limiter: tokens}}}
 		for _, fails := range []bool{false, true} {
 			began := time.Now()
 			_, err := getWithin(t, transport, 300*time.Millisecond, "http://example.com/")
@@ -239,8 +240,8 @@ func TestTransport_brokenUpstreams(t *testing.T) {
 				return ours, nil
 			}}
 			calls, tokens := c.Rate(name+"-requests", throttle.PerHour(10)), c.Rate(name+"-tokens", throttle.PerHour(1000))
-			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens,
-				Estimate: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
+			transport := &throttlehttp.Transport{Limiter: calls, Base: base, Costs: []throttlehttp.Rule{{Unit: "tokens", Limiter: tokens,
+				Cost: func(*http.Request) int64 { return 100 }, Charge: func(_ *http.Request, r throttlehttp.Response) int64 { return r.Bytes }}}}
 			began := time.Now()
 			var all sync.WaitGroup
 			for i := range 3 {
@@ -284,7 +285,7 @@ func TestTransport_follows(t *testing.T) {
 		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
 			calls, tokens := c.Rate("requests", throttle.PerMinute(10)), c.Rate("tokens", throttle.PerMinute(1000))
 			transport := &throttlehttp.Transport{Limiter: calls, Base: answering(http.StatusOK, row.header),
-				Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
+				Costs: []throttlehttp.Rule{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
 			sendAtOnce(transport, 1)
 			left, leftTokens := must(calls.Peek(t.Context(), "example.com")), must(tokens.Peek(t.Context(), "example.com"))
 			require.Equal(t, []int64{row.requests, row.tokens}, []int64{left.Remaining, leftTokens.Remaining}, name)
@@ -306,7 +307,7 @@ func TestTransport_cancelled(t *testing.T) {
 	bubble(t, func(t *testing.T, c *throttle.Client, _ *throttletest.Server) {
 		tokens := c.Rate("tokens", throttle.PerHour(1000))
 		transport := &throttlehttp.Transport{Limiter: c.Rate("requests", throttle.PerMinute(1).Burst(1)), Key: fixed, Base: answering(http.StatusOK, nil),
-			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(*http.Request) int64 { return 100 }}}}
+			Costs: []throttlehttp.Rule{{Unit: "tokens", Limiter: tokens, Cost: func(*http.Request) int64 { return 100 }}}}
 		for range 6 {
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(time.Second, cancel)
@@ -314,6 +315,30 @@ func TestTransport_cancelled(t *testing.T) {
 			cancel()
 		}
 		require.InDelta(t, 900, must(tokens.Peek(t.Context(), fixed(nil))).Remaining, 3)
+	})
+}
+
+// While this process decides, a request without a slot takes no tokens either. Costs that can't be are said.
+func TestTransport_failLocal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, s := throttletest.New(t, throttle.FailLocal(1))
+		s.Fail(io.EOF)
+		costs := []throttlehttp.Rule{{Unit: "tokens", Limiter: c.Rate("tokens", throttle.PerMinute(2).Burst(1))}}
+		calls := &throttlehttp.Transport{Limiter: c.Rate("calls", throttle.PerHour(1)), Key: fixed, Base: answering(http.StatusOK, nil), Costs: costs}
+		began := time.Now()
+		for _, want := range []time.Duration{0, 0, 0, 30 * time.Second} { // the second and the third have no slot
+			if want > 0 {
+				calls.Limiter = c.Rate("free", throttle.Unlimited())
+			}
+			w, err := getWithin(t, calls, 40*time.Second, "http://a.test/")
+			if err == nil {
+				require.NoError(t, w.Body.Close())
+			}
+			require.Equal(t, want, time.Since(began))
+		}
+		costs[0].Key = fixed
+		_, err := getWithin(t, calls, time.Second, "http://a.test/")
+		require.ErrorContains(t, err, "without Key")
 	})
 }
 
@@ -329,7 +354,7 @@ func TestTransport_budgets(t *testing.T) {
 				fmt.Fprintf(w, "%*d", size, 150) // what was used, at the end
 				return w.Result(), nil
 			}),
-			Costs: []throttlehttp.Cost{{Unit: "tokens", Limiter: tokens, Estimate: func(r *http.Request) int64 { return int64(len(r.URL.Path)) * 100 },
+			Costs: []throttlehttp.Rule{{Unit: "tokens", Limiter: tokens, Cost: func(r *http.Request) int64 { return int64(len(r.URL.Path)) * 100 },
 				Charge: func(_ *http.Request, r throttlehttp.Response) (used int64) {
 					require.Len(t, r.Tail, min(size, 16<<10))
 					require.EqualValues(t, size, r.Bytes)
@@ -352,6 +377,27 @@ func TestTransport_budgets(t *testing.T) {
 		require.ErrorContains(t, send("http://closed.test:81/", 850), "no wait helps")
 		require.NoError(t, send("http://other.test/", 700))
 		require.ErrorContains(t, send("http://other.test/2345678901", 700), "no wait helps") // 1100 of 1000
+	})
+}
+
+// In a pause, calls are admitted neither early nor more than the time of one unit late, whatever was in use.
+func TestTransport_pause(t *testing.T) {
+	bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+		r, plans := rand.New(rand.NewPCG(1, 2)), c.Rate("out", throttle.Unlimited())
+		for i := range 500 {
+			key, count, period := fmt.Sprint(i), 1+r.Int64N(1000), time.Duration(1+r.Int64N(100_000))*time.Millisecond
+			rate := plans.With(throttle.Per(count, period).Burst(1 + r.Int64N(50)))
+			must(rate.AllowAtMost(t.Context(), key, 1+r.Int64N(50)))
+			s.Advance(time.Duration(r.Int64N(int64(time.Second))))
+			pause := time.Duration(1+r.Int64N(60_000)) * time.Millisecond
+			transport := &throttlehttp.Transport{Limiter: rate, Key: func(*http.Request) string { return key },
+				Base: answering(http.StatusTooManyRequests, map[string]string{"Retry-After-Ms": fmt.Sprint(pause.Milliseconds())})}
+			w := must(getWithin(t, transport, time.Hour, "http://example.com/"))
+			require.NoError(t, w.Body.Close())
+			wait := must(rate.Allow(t.Context(), key)).RetryAfter
+			require.GreaterOrEqual(t, wait, pause)
+			require.Less(t, wait, pause+period/time.Duration(count)+2*time.Millisecond)
+		}
 	})
 }
 

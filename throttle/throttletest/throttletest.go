@@ -17,7 +17,7 @@
 //			server.Change(func(f *throttletest.Faults) { f.Silent = true })
 //			for range 60 { // an hour without replies
 //				r, err := limiter.Allow(t.Context(), "bob")
-//				if err != nil || r.Source != throttle.FailedOpen {
+//				if err != nil || r.Source != "failed-open" {
 //					t.Error(r, err)
 //				}
 //				time.Sleep(time.Minute)
@@ -26,7 +26,7 @@
 //			server.Change(func(f *throttletest.Faults) { *f = throttletest.Faults{} })
 //			time.Sleep(time.Second) // the client asks again
 //			r, err := limiter.Allow(t.Context(), "bob")
-//			if err != nil || r.Source != throttle.FromServer {
+//			if err != nil || r.Source != "server" {
 //				t.Error(r, err)
 //			}
 //		})

@@ -20,7 +20,7 @@ var (
 	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle")
 	errNoScript    = fmt.Errorf("%w: it does not run gothrottle as a script", ErrNoModule)
 	ErrParams      = errors.New("throttle: bad parameters")
-	ErrClosed      = errors.New("throttle: the client is closed")
+	ErrClosed      = fmt.Errorf("throttle: %w", redis.ErrClosed)
 	ErrReply       = errors.New("throttle: a reply that this client does not know")
 )
 
