@@ -50,6 +50,7 @@ func dial(address string) (redis.UniversalClient, error) {
 			return nil, wrongAddress(err)
 		}
 		o.ContextTimeoutEnabled, o.DialerRetries = true, cmp.Or(o.DialerRetries, tries)
+		o.MaxRetries = cmp.Or(o.MaxRetries, -1) // of the questions to Sentinels: the next call asks all of them again
 		return redis.NewFailoverClient(o), nil
 	case query.Has("addr"):
 		o, err := redis.ParseClusterURL(address)

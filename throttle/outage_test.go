@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,10 +145,12 @@ func TestOpen(t *testing.T) {
 
 // Check says what to look for if only one side speaks TLS: a port with it closes the connection, and one without it is silent.
 func TestCheck_tls(t *testing.T) {
+	var accepted atomic.Int64
 	closes := must(net.Listen("tcp", "127.0.0.1:0"))
 	defer closes.Close()
 	go func() {
 		for conn, err := closes.Accept(); err == nil; conn, err = closes.Accept() {
+			accepted.Add(1)
 			_, _ = conn.Read(make([]byte, 1<<10))
 			_ = conn.Close()
 		}
@@ -156,6 +159,11 @@ func TestCheck_tls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(background, patient)
 	defer cancel()
 	require.ErrorContains(t, c.Check(ctx), "wants TLS")
+	require.NoError(t, c.Close())
+	accepted.Store(0)
+	c = must(throttle.Open("redis://"+closes.Addr().String()+"?master_name=m", throttle.Logger(quiet), throttle.Timeout(patient)))
+	require.ErrorContains(t, only(hourly(c).Allow(background, "a")), "sentinels")
+	require.EqualValues(t, 1, accepted.Load(), "a Sentinel is asked once")
 	require.NoError(t, c.Close())
 
 	synctest.Test(t, func(t *testing.T) {
