@@ -107,30 +107,6 @@ func TestNewCommand(t *testing.T) {
 	runIn(t, folder, append([]string{"go", "test", "-vet=off"}, everywhere...)...)
 }
 
-// make rename changes every place that names the module's path. The product's name stays.
-func TestRename(t *testing.T) {
-	folder, old := copySources(t), modulePath(t)
-	rename := func(module string) (string, error) {
-		return tryIn(folder, "env", "MODULE="+module, "bash", "build/rename.sh")
-	}
-	for _, module := range []string{"", old, "x", "example.com/a b", "example.com/x/v2", "https://a.example"} {
-		out, err := rename(module)
-		assert.Error(t, err, "%q: %s", module, out)
-	}
-	write(t, filepath.Join(folder, "funnel/names_test.go"), "package funnel\n\nvar _ = []string{\"gothrottle\", \"gothrottle/README.md\", \"/usr/share/"+old+"/funnel\"}\n")
-	out, err := rename("example.com/x.y")
-	require.NoError(t, err, out)
-	assert.Equal(t, "1\n", runIn(t, folder, "grep", "-c", old, "funnel/names_test.go"), "names of the product are renamed")
-	assert.Empty(t, runIn(t, folder, "gofmt", "-l", "."))
-	// Other modules need too many packages to be compiled here.
-	const ours = "(funnel|commands|cgo|throttle|tests|examples|bench|playground|deploy|gateway)"
-	out, err = tryIn(folder, "grep", "-rE", "--include=*.go", "--include=go.mod", `(^|[ "])`+old+"/"+ours+"|(module|require|replace) "+old+"( |$)", ".")
-	assert.Error(t, err, "the old path is left: %s", out)
-	runIn(t, folder, "go", "mod", "tidy", "-diff")
-	runIn(t, folder, "go", "list", "-deps", "-test", "./...") // which finds every import
-	runIn(t, folder, "go", "test", "-run", "TestImports", "./build")
-}
-
 const toyTranscript = `> GO.ALL k TOY 9 60 3 KEY q QUOTA 5 60 2  0 5 3 -1 60 1 [0 9 6 -1 60] [0 5 3 -1 60]
   writes SET k 3@T+60s/ns PXAT T+75s; SET q 2@T+60s/ns PXAT T+75s
 > GO.ALL k TOY 9 60 QUOTA 5 60

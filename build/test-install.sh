@@ -1,5 +1,6 @@
 #!/bin/bash
-# go install and go get, as users would after a release: the modules get a path, and a folder serves them as a module proxy.
+# go install and go get, as users would after a release: make rename gives the modules a path, and a folder serves them as a
+# module proxy.
 . "$(dirname "$0")/lib.sh"
 need_go
 need zip zip
@@ -27,7 +28,22 @@ publish() {
 mkdir "$work/copy" "$work/user"
 git ls-files -z | tar --null --files-from=- -c | tar -xC "$work/copy"
 cd "$work/copy"
+# rename.sh refuses wrong paths, and changes every place that names the old one. The product's name stays.
+old=$(go list -m)
+for wrong in '' "$old" x 'example.com/a b' example.com/x/v2 https://a.example; do
+  ! MODULE=$wrong build/rename.sh >/dev/null 2>&1 || die "rename.sh takes the path '$wrong'."
+done
+printf 'package funnel\n\nvar _ = []string{"%s", "%s/README.md", "/usr/share/%s/funnel"}\n' "$old" "$old" "$old" >funnel/names_test.go
+cp funnel/names_test.go "$work/names"
 MODULE=$path build/rename.sh
+cmp funnel/names_test.go "$work/names"
+[ -z "$(gofmt -l .)" ] || die 'rename.sh leaves files that gofmt would change.'
+folders=$(find . -name '*.go' | cut -d / -f 2 | sort -u | paste -s -d '|')
+! grep -rE --include=*.go --include=go.mod "(^|[ \"])$old/($folders)|(module|require|replace) $old( |\$)" . || die 'the old path is left.'
+go mod tidy -diff
+go list -deps -test ./... >/dev/null # which finds every import
+go test -run TestImports ./build
+rm funnel/names_test.go
 GOPROXY=file://$work/proxy,$(go env GOPROXY)
 export GOPROXY GONOSUMDB=example.test GOFLAGS=-modcacherw GOBIN=$work
 publish "$path"
