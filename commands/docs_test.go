@@ -136,7 +136,7 @@ func TestDocs_lists(t *testing.T) {
 	}
 }
 
-// Every command but the read-only twins, which have one section, has its section: synopsis, summary and complexity as in the row.
+// Every command but the read-only twins, which have one section, has its section: synopsis and summary as in the row.
 // Every section that is named like a command is of a command. The section explains only arguments of the command, and some
 // section explains each.
 func TestReference_sections(t *testing.T) {
@@ -147,11 +147,7 @@ func TestReference_sections(t *testing.T) {
 			continue
 		}
 		section := text.section(t, c.Name)
-		for _, want := range []string{
-			"\n    " + c.Syntax() + "\n",
-			"\n" + c.Summary + "\n",
-			"\nComplexity: " + c.Complexity + ".\n",
-		} {
+		for _, want := range []string{"\n    " + c.Syntax() + "\n", "\n" + c.Summary + "\n"} {
 			if !strings.Contains(string(section), want) {
 				t.Errorf("%s: the reference lacks %q", c.Name, want)
 			}
