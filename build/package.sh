@@ -77,7 +77,6 @@ install_files() {
   for file in exporter.lua prometheus.yml alerts.yml dashboard.json; do
     install -D -m 0644 "deploy/monitoring/$file" "$tree/usr/share/gothrottle/monitoring/$file"
   done
-  install -D -m 0644 deploy/packaging/README "$tree/usr/share/doc/gothrottle/README"
   document "$tree" gothrottle usr/lib/redis/modules/gothrottle.so
 }
 

@@ -51,7 +51,6 @@ twice() {
 # Every package installs these files with these modes, and the module of its architecture.
 so=usr/lib/redis/modules/gothrottle.so
 files="-rw-r--r-- usr/share/doc/gothrottle/CHANGELOG.md.gz
--rw-r--r-- usr/share/doc/gothrottle/README
 -rw-r--r-- usr/share/doc/gothrottle/changelog.gz
 -rw-r--r-- usr/share/doc/gothrottle/copyright
 -rw-r--r-- usr/share/gothrottle/gothrottle.conf
