@@ -11,6 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	servers "gothrottle/tests/server"
 	redis_rate "gothrottle/throttle/redisrate"
 )
 
@@ -27,7 +28,9 @@ type deletes interface {
 // Random calls have the same results by redis_rate and by throttle/redisrate, on one server: each has keys of its own. An
 // event takes 1000 s to drain, and times may differ by 100 s: so a slow machine changes nothing.
 func TestRedisRate_sameResults(t *testing.T) {
-	_, rdb := startServer(t)
+	servers.Needed(t, "test-examples")
+	rdb := servers.New(t, servers.Options{}).Client()
+	t.Cleanup(func() { _ = rdb.Close() })
 	for name, after := range map[string]*redis_rate.Limiter{
 		"client": redis_rate.NewLimiter(rdb), "small": redis_rate.NewLimiter(small{rdb, rdb}), "small, script": redis_rate.NewScriptLimiter(small{rdb, rdb}),
 	} {
