@@ -43,16 +43,3 @@ func TestNames_exist(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, count, 40)
 }
-
-// make help fits on a screen, and has every target.
-func TestNames_help(t *testing.T) {
-	help, targets := runIn(t, "..", "make", "--no-print-directory", "help"), regexp.MustCompile(`(?m)^([a-z%-]+):`).FindAllStringSubmatch(read(t, "Makefile"), -1)
-	for line := range strings.Lines(help) {
-		assert.LessOrEqual(t, len(line), 80, "more than 79 columns: %s", line)
-	}
-	for _, m := range targets {
-		assert.Contains(t, help, "make "+strings.ReplaceAll(m[1], "%", "PART")+" ")
-	}
-	assert.Less(t, 10, len(targets))
-	assert.LessOrEqual(t, len(targets), 15)
-}
