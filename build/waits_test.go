@@ -16,7 +16,7 @@ import (
 )
 
 // mostWaits is how many calls in tests may wait for the wall clock. Lower it when there are fewer.
-const mostWaits = 17
+const mostWaits = 16
 
 // waiting matches calls that wait for the clock, or measure a time by it, and bubble those in which it stands still.
 var (

@@ -107,13 +107,9 @@ func (s *server) calls(part string) (sum, most int) {
 // limit may cut off any call: it then answers as its policy says.
 func until(t *testing.T, what string, f func(n int) bool) {
 	t.Helper()
-	limited, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	for n := 0; !f(n); n++ {
-		require.False(t, t.Failed())
-		require.NoError(t, limited.Err(), "never seen: %s", what)
-		time.Sleep(20 * time.Millisecond)
-	}
+	n := -1
+	require.NoError(t, servers.Await(what, func() bool { n++; return t.Failed() || f(n) }))
+	require.False(t, t.Failed())
 }
 
 // program is a running service.
