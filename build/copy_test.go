@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -105,23 +104,4 @@ func TestNewCommand(t *testing.T) {
 	lacks("script/gothrottle.lua has no option TOY", everywhere...)
 	edit(t, path("script/gothrottle.lua"), " RAISE SHARE '", " RAISE SHARE TOY '")
 	runIn(t, folder, append([]string{"go", "test", "-vet=off"}, everywhere...)...)
-}
-
-const toyTranscript = `> GO.ALL k TOY 9 60 3 KEY q QUOTA 5 60 2  0 5 3 -1 60 1 [0 9 6 -1 60] [0 5 3 -1 60]
-  writes SET k 3@T+60s/ns PXAT T+75s; SET q 2@T+60s/ns PXAT T+75s
-> GO.ALL k TOY 9 60 QUOTA 5 60
-  replies ERR clause 2: a WINDOW, QUOTA, LEASE or TOY clause needs a key of its own: write KEY and another key before it
-> CONFIG SET gothrottle.policies "toy TOY 5 60s"
-> GO.POLICY toy:k 4                       0 5 1 -1 60 0 [0 5 1 -1 60]
-  writes SET toy:k 4@T+60s/ns PXAT T+75s
-`
-
-// A new kind of limiter in GO.ALL and GO.POLICY is a file and a line of clauseKinds.
-func TestNewKind(t *testing.T) {
-	folder := copySources(t)
-	kind := find(t, read(t, "commands/quota.go"), `(?s)(\nvar quotaKind = .*?\n}\n)`)
-	write(t, filepath.Join(folder, "commands/toy.go"), "package commands\n"+strings.NewReplacer("var quota", "var toy", "QUOTA", "TOY").Replace(kind))
-	edit(t, filepath.Join(folder, "commands/kinds.go"), "&r.lease }},", "&r.lease }},\n\t{&toyKind, func(r *room) limiter { return &r.quota }},")
-	write(t, filepath.Join(folder, "tests/corpus/toy.txt"), toyTranscript)
-	assert.Contains(t, runIn(t, folder, "go", "test", "-v", "-run", "^TestCorpus$/^toy$", "./commands"), "--- PASS: TestCorpus/toy")
 }
