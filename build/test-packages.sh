@@ -10,26 +10,13 @@ build/test-install.sh
 
 work=$(work_folder)
 machine=gothrottle-trial-$$
-trees=()
 cleanup() {
-  # What still fills a tree has mounts in it.
-  if kill -- "${trees[@]/#/-}" 2>/dev/null; then wait "${trees[@]}" || true; fi
   umount -q "$work"/*/{proc,sys} || true
   "$DOCKER" rm --force "$machine-debian12" "$machine-debian13" >/dev/null 2>&1 || true
   "$DOCKER" rmi "$machine-debian12" "$machine-debian13" >/dev/null 2>&1 || true
   rm -rf --one-file-system "$work"
 }
 trap cleanup EXIT
-
-# tree NAME SUITE SERVERS  makes a tree in the background, in a process group of its own.
-tree() {
-  set -m
-  bootstrap "$2" "systemd,$3" "$work/$1" &
-  trees+=($!)
-  set +m
-}
-tree debian12 bookworm redis-server
-[ -z "${NIGHTLY:-}" ] || tree debian13 trixie redis-server,valkey-server
 
 ARCH=$(dpkg --print-architecture)
 [ -z "${NIGHTLY:-}" ] || ARCH='amd64 arm64'
@@ -157,9 +144,11 @@ cp "$out"/gothrottle-gateway_*_"$arch".deb "$work/trial/gateway-old.deb"
 again "$work/trial/old.deb" "$work/trial/new.deb"
 again "$work/trial/gateway-old.deb" "$work/trial/gateway-new.deb"
 
-# trial TREE SERVER ...  makes the tree a machine without a network, a container that runs systemd, and tries the package there.
+# trial TREE SUITE SERVER ...  makes a tree of Debian, and of that a machine without a network, a container that runs systemd,
+# and tries the package there.
 trial() {
-  local name=$machine-$1
+  local name=$machine-$1 servers=${*:3}
+  bootstrap "$2" "systemd,${servers// /,}" "$work/$1"
   cp -a "$work/trial" "$work/$1/root/trial"
   tar -C "$work/$1" -c . | "$DOCKER" import - "$name" >/dev/null
   # systemd needs control groups of version 2, whatever this machine has.
@@ -170,9 +159,8 @@ trial() {
     [[ ! $("$DOCKER" exec "$name" systemctl is-system-running 2>/dev/null) =~ running|degraded ]] || break
     sleep 0.2
   done
-  timeout 1500 "$DOCKER" exec "$name" sh -c 'for server; do bash /root/trial/package-trial.sh "$server" /root/trial || exit; done' trial "${@:2}"
+  timeout 1500 "$DOCKER" exec "$name" sh -c 'for server; do bash /root/trial/package-trial.sh "$server" /root/trial || exit; done' trial "${@:3}"
 }
-for pid in "${trees[@]}"; do wait "$pid"; done
-[ -z "${NIGHTLY:-}" ] || trial debian13 redis-server valkey-server
-trial debian12 redis-server
+[ -z "${NIGHTLY:-}" ] || trial debian13 trixie redis-server valkey-server
+trial debian12 bookworm redis-server
 echo 'make test-packages: passed'
