@@ -1,6 +1,6 @@
 #!/bin/bash
 # The playground's tests, in a headless Chromium that uses the page as a person would. Arguments are passed on to the tests:
-# DRAW=1 and -run Pictures draw the pictures of docs/playground.md and docs/choosing.md again.
+# DRAW=1 and -run Pictures draw the pictures of README.md and docs/choosing.md again.
 . "$(dirname "$0")/lib.sh"
 
 # A Node that is not Debian's may bring its npm along, and conflicts with the package npm.
