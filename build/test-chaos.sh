@@ -7,7 +7,6 @@ build/module.sh
 servers=${SERVER:-$(local_server)}
 read -ra each <<<"$servers"
 mkdir -p build/out
-go test -count=1 ./tests/chaos
 go build -o build/out/chaos-program ./tests/chaos
 fifth=$((${CHAOS_SECONDS:-60} / ${#each[@]} / 5))
 for server in "${each[@]}"; do

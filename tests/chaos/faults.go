@@ -39,7 +39,6 @@ func faults() []fault {
 		{name: "promote", weight: 8, run: (*run).promoted, texts: []string{"REPLICAOF", "FAILOVER"}},
 		{name: "policies", weight: 6, run: func(r *run, st *step) { r.configure(st.Text, r.master, r.twin) }, texts: world.PolicyTexts},
 		{name: "clock-restart", weight: 4, run: (*run).clockRestarted, texts: []string{"-3600", "-60", "-1", "1", "60", "4000"}},
-		{name: "load-mode", weight: 4, run: (*run).loadedOtherwise, texts: []string{"swapdb no", "on-empty-db no", "disabled no", "swapdb yes", "disabled yes"}},
 		// The replica without the module becomes one of the other replica, until a fault attaches both to the master.
 		{name: "chain", weight: 3, run: func(r *run, _ *step) { r.accept(r.plain, "REPLICAOF", "127.0.0.1", r.twin.Port) }},
 	}
@@ -173,16 +172,6 @@ func (r *run) clockRestarted(st *step) {
 	n, err := strconv.ParseInt(st.Text, 10, 64)
 	must(err)
 	r.move(n*second, max(n*second, 0), func() { r.again() })
-}
-
-// loadedOtherwise makes the replicas load everything in one of the ways that servers have. Only Valkey has the second channel.
-func (r *run) loadedOtherwise(st *step) {
-	mode, second, _ := strings.Cut(st.Text, " ")
-	for _, s := range []*server{r.master, r.twin, r.plain} {
-		s.ask("CONFIG", "SET", "repl-diskless-sync", "yes", "repl-diskless-load", mode)
-		s.ask("CONFIG", "SET", "dual-channel-replication-enabled", second)
-	}
-	r.resynced(nil)
 }
 
 // configure sets the policies of servers and of the model.

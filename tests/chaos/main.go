@@ -1,9 +1,8 @@
-// Program chaos runs random schedules of calls, foreign commands, clock steps and faults against a master and its replicas, or
+// Program chaos makes random calls, foreign commands, clock steps and faults against a master and its replicas, or
 // moves slots of a cluster while calls go on. It makes every call in memory as well (package commands/memory), and compares
 // the replies, and after faults what all keys of all servers hold. Package world is for what both decide wrongly.
 //
-// A difference ends the program. The program then makes the schedule shorter, and prints it and the command that runs the seed
-// again.
+// A difference ends the program, which prints the command that runs the seed again.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 	os.Setenv("TMPDIR", folder) // also of what package server makes
 	interrupted, done := make(chan os.Signal, 1), make(chan error, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
-	go func() { done <- work() }()
+	go func() { done <- search() }()
 	select {
 	case err = <-done: // without a folder no server starts
 	case s := <-interrupted: // the servers end with this process
@@ -48,16 +47,11 @@ func main() {
 	}
 }
 
-// work does what the flags say, and returns what ended it too early.
-func work() error {
+// search runs one seed after the other until the time is over. It returns what ended it before.
+func search() error {
 	if len(named(*onlyFlag)) == 0 {
 		return errors.New("-only names no fault of tests/chaos/faults.go")
 	}
-	return search()
-}
-
-// search runs one seed after the other until the time is over. It returns what ended it before.
-func search() error {
 	seed := *seedFlag
 	if seed == 0 {
 		seed = rand.Uint64()>>32 + 1
@@ -72,47 +66,16 @@ func search() error {
 		}
 	}()
 	for ; ctx.Err() == nil; seed++ {
-		var err error
-		s := generate(seed, *stepsFlag, *onlyFlag)
+		one := perform
 		if *clusterFlag {
-			err = performCluster(ctx, seed, tally)
-		} else {
-			err = perform(ctx, &s, tally)
+			one = performCluster
 		}
-		if err != nil {
-			fmt.Printf("chaos: seed %d: %v\n", seed, err)
-			return report(s, seed, err)
+		if err := one(ctx, seed, tally); err != nil {
+			fmt.Printf("chaos: to run it again: go run ./tests/chaos -server '%s' -seed %d -steps %d -only '%s' -cluster=%t\n", *serverFlag, seed, *stepsFlag,
+				*onlyFlag, *clusterFlag)
+			return fmt.Errorf("seed %d: %w", seed, err)
 		}
 	}
 	fmt.Printf("chaos: no difference; the next seed is %d\n", seed)
 	return nil
-}
-
-// shrinking is how long to make a failing schedule shorter.
-const shrinking = 90 * time.Second
-
-// report makes a failing schedule shorter and prints it. It returns what the shorter one shows. The steps of a cluster are chosen
-// one by one, so they cannot be left out.
-func report(s schedule, seed uint64, last error) error {
-	options := fmt.Sprintf("-seed %d -steps %d -only '%s'", seed, *stepsFlag, *onlyFlag)
-	if *clusterFlag {
-		options = "-cluster " + options
-	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), shrinking)
-		defer cancel()
-		s = shrink(s, func(s *schedule) bool {
-			var found difference
-			if ctx.Err() != nil || !errors.As(perform(ctx, s, map[string]int{}), &found) {
-				return false
-			}
-			last = found
-			return true
-		})
-		fmt.Printf("chaos: with %q, of its steps these make a difference:\n", s.Options)
-		for _, st := range s.Steps {
-			fmt.Printf("  %#v\n", st)
-		}
-	}
-	fmt.Printf("chaos: to run it again: go run ./tests/chaos -server '%s' %s\n", *serverFlag, options)
-	return last
 }

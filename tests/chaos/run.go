@@ -13,7 +13,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// run is one schedule at work: a master, a replica with the module, a replica without it.
+// run is steps at work: a master, a replica with the module, a replica without it.
 type run struct {
 	folder string
 	tally  map[string]int
@@ -26,12 +26,9 @@ type run struct {
 	number int   // of the step
 }
 
-// difference is what a run finds.
-type difference struct{ error }
-
 // differ ends the run.
 func (r *run) differ(format string, args ...any) {
-	must(difference{fmt.Errorf("step %d: %s", r.number, fmt.Sprintf(format, args...))})
+	must(fmt.Errorf("step %d: %s", r.number, fmt.Sprintf(format, args...)))
 }
 
 // halt is a panic that ends what attempt runs.
@@ -65,18 +62,26 @@ func newRun(tally map[string]int) *run {
 	return r
 }
 
-// perform runs a schedule on new servers. It returns the first difference, or nil.
-func perform(ctx context.Context, s *schedule, tally map[string]int) error {
-	r := newRun(tally)
-	return r.perform(ctx, len(s.Steps), func() { r.begin(s.Options) }, func() { r.do(&s.Steps[r.number]) }, r.compare)
+// perform makes the steps of a seed on new servers. It returns the first difference, or another error, or nil.
+func perform(ctx context.Context, seed uint64, tally map[string]int) error {
+	r, g := newRun(tally), newGenerator(seed, *onlyFlag)
+	begin := func() {
+		r.begin(g.options())
+		r.configure(g.Policies(), r.master, r.twin)
+	}
+	step := func() {
+		st := g.step()
+		r.do(&st)
+	}
+	return r.perform(ctx, begin, step, r.compare)
 }
 
-// perform starts servers by begin, makes up to n steps by step until its context ends, and ends. It returns the first difference, or
-// another error.
-func (r *run) perform(ctx context.Context, n int, begin, step, finish func()) error {
+// perform starts servers by begin, makes steps by step until its context ends, and ends. It returns the first difference, or another
+// error.
+func (r *run) perform(ctx context.Context, begin, step, finish func()) error {
 	defer r.end()
 	err := attempt(func() {
-		for begin(); r.number < n && ctx.Err() == nil; r.number++ {
+		for begin(); r.number < *stepsFlag && ctx.Err() == nil; r.number++ {
 			step()
 			r.tally["steps"]++
 		}

@@ -9,7 +9,7 @@ import (
 
 type words = world.Words
 
-// step is one part of a schedule. It needs nothing of the steps before it, so steps can be left out.
+// step is one part of a run.
 type step struct {
 	Do    string  // calls, foreign, clock, or the name of a fault
 	Via   string  // how calls are sent: plain, multi, eval, replica, parallel
@@ -19,31 +19,7 @@ type step struct {
 	Calls []words // of calls, of a foreign command, and of faults in the midst of calls
 }
 
-// schedule is what a run does.
-type schedule struct {
-	Options []string // more arguments of the servers
-	Steps   []step
-}
-
-// shrink returns a shorter schedule that fails as well: with fewer steps, and then with fewer calls. fails runs a schedule.
-func shrink(s schedule, fails func(*schedule) bool) schedule {
-	try := func(steps []step) bool {
-		shorter := s
-		shorter.Steps = steps
-		return fails(&shorter)
-	}
-	s.Steps = world.Thin(s.Steps, try)
-	for i := range s.Steps {
-		s.Steps[i].Calls = world.Thin(s.Steps[i].Calls, func(calls []words) bool {
-			steps := slices.Clone(s.Steps)
-			steps[i].Calls = calls
-			return len(calls) > 0 && try(steps)
-		})
-	}
-	return s
-}
-
-// generator makes the steps of a schedule from a seed.
+// generator makes the steps of a run from a seed.
 type generator struct {
 	*world.Generator
 	wall int64  // µs since the Unix epoch; where the steps have moved the wall clock to
@@ -58,15 +34,9 @@ const (
 	second      = 1_000_000
 )
 
-// generate makes a schedule of n steps, which all are this fault if only is not "".
-func generate(seed uint64, n int, only string) schedule {
-	g := &generator{Generator: world.NewGenerator(seed, 1), wall: begin, only: only}
-	s := schedule{Options: g.options()}
-	s.Steps = append(s.Steps, step{Do: "policies", Text: g.Policies()})
-	for len(s.Steps) < n {
-		s.Steps = append(s.Steps, g.step())
-	}
-	return s
+// newGenerator returns a generator of steps, which all are this fault if only is not "".
+func newGenerator(seed uint64, only string) *generator {
+	return &generator{Generator: world.NewGenerator(seed, 1), wall: begin, only: only}
 }
 
 // options are arguments of all servers of a run.
