@@ -8,26 +8,10 @@ import (
 	"time"
 
 	"gothrottle/funnel"
-	"gothrottle/tests/corpus"
 )
 
-// Words are the words of one command. In a file they are quoted where need be, so that they hold any bytes.
+// Words are the words of one command.
 type Words []string
-
-// MarshalText writes the words with blanks between them.
-func (w Words) MarshalText() ([]byte, error) {
-	all := make([]string, len(w))
-	for i := range w {
-		all[i] = corpus.Quote(w[i])
-	}
-	return []byte(strings.Join(all, " ")), nil
-}
-
-// UnmarshalText reads what MarshalText wrote.
-func (w *Words) UnmarshalText(text []byte) (err error) {
-	*w, err = corpus.Words(string(text), 0)
-	return err
-}
 
 // Call is what the words of a call mean.
 type Call struct {

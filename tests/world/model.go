@@ -5,7 +5,6 @@ package world
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -31,20 +30,6 @@ func (s *State) Clone() *State {
 	return &c
 }
 
-// String writes all that the state holds: states with one text reply to any calls alike.
-func (s *State) String() (text string) {
-	for i := range s.cells {
-		text += s.cells[i].String()
-	}
-	return fmt.Sprint(text, s.window, s.quota, s.lease)
-}
-
-// Void reports whether nothing is in use at a time, so that a server needs no key.
-func (s *State) Void(now funnel.Micros) bool {
-	cell := func(o oracle.Throttle) bool { return !o.Void(now.Nanos()) }
-	return !slices.ContainsFunc(s.cells[:], cell) && s.window.Void(now, s.period.Micros()) && s.quota.Void(now) && s.lease.Void(now)
-}
-
 // Locked reports whether a lockout is on.
 func (s *State) Locked(now funnel.Micros) bool {
 	return slices.ContainsFunc(s.cells[:], func(o oracle.Throttle) bool { return o.Locked() > now.Nanos() })
@@ -65,16 +50,6 @@ func (k Keys) Forget(keys ...string) {
 	for _, key := range keys {
 		k[key] = &State{Unknown: true}
 	}
-}
-
-// Known reports whether the models know what a key holds.
-func (k Keys) Known(key string) bool { return !k.at(key).Unknown }
-
-// Gone says that a key is absent. It reports whether units were in use, so that the key should be there.
-func (k Keys) Gone(key string, now funnel.Micros) (inUse bool) {
-	s := k.at(key)
-	delete(k, key)
-	return !s.Unknown && !s.Void(now)
 }
 
 // knows reports whether the models can decide a clause. A window's callers must agree on its period.
