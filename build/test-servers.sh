@@ -1,8 +1,8 @@
 #!/bin/bash
-# The black-box tests, random calls against exact models and the Go client, on every server of build/servers.txt, or those that
-# SERVERS names, as make test-server runs them on one. The logs are in build/out/servers.
+# The black-box tests and the Go client, on every server of build/servers.txt, or those that SERVERS names, as make test-server
+# runs them on one. The logs are in build/out/servers.
 . "$(dirname "$0")/lib.sh"
-out=$PWD/build/out/servers folders=(tests/server tests throttle tests/world)
+out=$PWD/build/out/servers folders=(tests throttle)
 # A network with only 127.0.0.1: servers in different ones never ask for the same port.
 network=(unshare --net sh -c 'ip link set lo up && exec "$@"' sh)
 

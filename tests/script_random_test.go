@@ -14,6 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
 	servers "gothrottle/tests/server"
 	"gothrottle/tests/world"
@@ -70,8 +71,9 @@ end
 return differ`
 
 // No transcript has calls by turns: the module and the script decide about two keys of the same content, and change places
-// after each call. All replies, contents and expiries are equal, but where the script names the module. Eight pairs of keys
-// take turns, so that many calls go out at once though the clock moves after every fourth of a key.
+// after each call. All replies, contents and expiries are equal, but where the script names the module, and the replies are those
+// of the exact models, which share no code with either. Eight pairs of keys take turns, so that many calls go out at once though
+// the clock moves after every fourth of a key.
 // GOTHROTTLE_SCRIPT_CALLS is how many calls of each kind there are, and GOTHROTTLE_SCRIPT_SEED repeats a failure.
 func TestScript_random(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("GOTHROTTLE_SCRIPT_CALLS"))
@@ -91,13 +93,19 @@ func TestScript_random(t *testing.T) {
 			t.Logf("seed %d", seed)
 			turns := &turns{Generator: world.NewGenerator(seed, uint64(i)), t: t, server: s, clock: c, sha: sha, twins: level}
 			turns.Tight, turns.Shares = i > 0, i > 1
-			s.must("FLUSHALL")
-			for range (n + atOnce - 1) / atOnce {
+			for round := range (n + atOnce - 1) / atOnce {
+				if round%40 == 0 { // the models know no key to which noise or odd calls have come
+					s.must("FLUSHALL")
+					for pair := range turns.models {
+						turns.models[pair] = world.Keys{}
+					}
+				}
 				turns.some()
 			}
-			t.Logf("%d calls, %d out of the script's range, %d errors", n, turns.beyond, turns.errors)
+			t.Logf("%d calls, %d decided by the models, %d out of the script's range, %d errors", n, turns.modelled, turns.beyond, turns.errors)
 			require.Less(t, turns.beyond, n/4)
 			require.Less(t, turns.errors, n/2)
+			require.Greater(t, turns.modelled, n/4)
 		})
 	}
 }
@@ -112,13 +120,19 @@ type turns struct {
 	clock          *servers.Clock
 	sha, twins     string
 	turn           [pairs]int
-	latest         [pairs][]string // with noise, to show if there is a failure
+	models         [pairs]world.Keys // what each pair holds, by the exact models
+	latest         [pairs][]string   // with noise, to show if there is a failure
 	beyond, errors int
+	modelled       int // calls that the models decide
 }
 
 // A step is a call of both, and what differs then.
 type step struct {
-	calls                   []string
+	pair                    int
+	words                   world.Words
+	disturbed               []string // keys that noise has changed before
+	gone                    bool     // it has deleted them
+	latest                  []string // calls of the pair, to show
 	module, script, differs *redis.Cmd
 }
 
@@ -139,10 +153,12 @@ func (r *turns) some() {
 	for range atOnce {
 		pair := r.IntN(pairs)
 		words, at := next(r.Generator)
-		if r.IntN(20) == 0 {
-			r.disturb(pipe, pair, words, at)
+		step := step{pair: pair, words: words}
+		if pair%2 == 0 && r.IntN(10) == 0 { // of the other pairs, the models know nearly all
+			step.disturbed, step.gone = r.disturb(pipe, pair, words, at)
 		}
-		steps = append(steps, r.send(pipe, pair, words, at))
+		r.send(pipe, &step, at)
+		steps = append(steps, step)
 	}
 	_, _ = pipe.Exec(ctx)
 	require.Equal(r.t, r.clock.Wall, now.Val().UnixMicro(), "the server has another time")
@@ -151,26 +167,29 @@ func (r *turns) some() {
 	}
 }
 
-// disturb changes keys of the next call as no limiter does, on both sides.
-func (r *turns) disturb(pipe redis.Pipeliner, pair int, next world.Words, at []int) {
+// disturb changes keys of the next call as no limiter does, on both sides, or deletes them.
+func (r *turns) disturb(pipe redis.Pipeliner, pair int, next world.Words, at []int) (keys []string, gone bool) {
 	text := strings.ReplaceAll(world.Pick(r.Rand, noise...), "T", strconv.FormatInt(r.clock.Wall*1000+r.Int64N(60_000_000_000)/1000*1000, 10))
 	if !strings.Contains(text, "DEL") && !strings.Contains(text, "PE") && r.IntN(4) > 0 {
-		return
+		return nil, false
 	}
 	for side := range 2 {
 		words := strings.Fields(text)
 		for i, word := range words {
 			if len(word) == 2 && word[0] == 'K' {
-				words[i] = r.mark(pair, side) + next[at[int(word[1]-'0')%len(at)]]
+				key := next[at[int(word[1]-'0')%len(at)]]
+				words[i], keys = r.mark(pair, side)+key, append(keys, key)
 			}
 		}
 		pipe.Do(ctx, corpus.Args(words)...)
 	}
 	r.latest[pair] = append(r.latest[pair], text)
+	return keys, strings.HasPrefix(text, "DEL ")
 }
 
 // send adds a call to the pipeline.
-func (r *turns) send(pipe redis.Pipeliner, pair int, words world.Words, at []int) step {
+func (r *turns) send(pipe redis.Pipeliner, s *step, at []int) {
+	pair, words := s.pair, s.words
 	module, script := slices.Clone(words), slices.Clone(words)
 	var keys, level []any
 	for _, i := range at {
@@ -181,12 +200,14 @@ func (r *turns) send(pipe redis.Pipeliner, pair int, words world.Words, at []int
 	r.latest[pair] = latest[max(0, len(latest)-12):]
 	r.turn[pair]++
 	call := append(append([]any{"EVALSHA", r.sha, len(keys)}, keys...), script[0])
-	return step{slices.Clone(r.latest[pair]), pipe.Do(ctx, corpus.Args(module)...),
-		pipe.Do(ctx, append(call, corpus.Args(script[2:])...)...), pipe.Do(ctx, append([]any{"EVALSHA", r.twins, len(level)}, level...)...)}
+	s.latest, s.module = slices.Clone(r.latest[pair]), pipe.Do(ctx, corpus.Args(module)...)
+	s.script = pipe.Do(ctx, append(call, corpus.Args(script[2:])...)...)
+	s.differs = pipe.Do(ctx, append([]any{"EVALSHA", r.twins, len(level)}, level...)...)
 }
 
 func (r *turns) check(s step) {
 	want, wrong := s.module.Result()
+	r.compare(s, want, wrong)
 	have, err := s.script.Result()
 	if err != nil {
 		r.errors++
@@ -199,6 +220,21 @@ func (r *turns) check(s step) {
 	differs, failed := s.differs.Slice()
 	if failed != nil || len(differs) > 0 || !reflect.DeepEqual(want, have) || text(wrong) != text(err) {
 		require.Failf(r.t, "the script differs", "at %d, the last of %s\nmodule: %v %v\nscript: %v %v\nkeys: %q %v",
-			r.clock.Wall, s.calls, want, wrong, have, err, differs, failed)
+			r.clock.Wall, s.latest, want, wrong, have, err, differs, failed)
+	}
+}
+
+// compare holds a reply of the module to the models of its pair.
+func (r *turns) compare(s step, reply any, err error) {
+	models := r.models[s.pair]
+	for _, key := range s.disturbed {
+		models[key] = &world.State{Unknown: !s.gone}
+	}
+	if err != nil {
+		reply = err
+	}
+	call, _, differs := models.Check(world.Made{Words: s.words}, funnel.Micros(r.clock.Wall), corpus.ReplyText(reply))
+	if require.NoError(r.t, differs, "the last of %s", s.latest); call != nil {
+		r.modelled++
 	}
 }

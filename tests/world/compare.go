@@ -58,34 +58,37 @@ type comparison struct {
 func (c *comparison) make(i instant) string {
 	now, replies := c.At(i.step, i.batch)
 	for n, m := range i.batch {
-		call, known := NewPolicies(m.Policies).Parse(m.Words)
-		if !known || !c.keys.Knows(call) {
-			c.unknown(m.Words, replies[n])
-			continue
-		}
-		reply, _ := call.Reply(c.keys, now)
-		if want := corpus.ReplyText(reply); replies[n] != want && (reply != ErrTooMuch || !refuses(replies[n])) {
-			return fmt.Sprintf("%q at %d, with the policies %q:\n%s, the models say\n%s", m.Words, now, m.Policies, replies[n], want)
-		}
-		if c.count(call, reply, now); !c.tight {
-			c.tally["wide"]++
+		switch call, reply, err := c.keys.Check(m, now, replies[n]); {
+		case err != nil:
+			return err.Error()
+		case call != nil:
+			c.count(call, reply, now)
+		case c.tight:
+			c.tally["unknown"]++
 		}
 	}
 	return ""
 }
 
+// Check makes a call that a host has made, and compares the replies. If the models don't decide such calls, call is nil, and they
+// forget what it may have changed: any word may be a key.
+func (k Keys) Check(m Made, now funnel.Micros, got string) (call *Call, reply any, err error) {
+	call, known := NewPolicies(m.Policies).Parse(m.Words)
+	if !known || !k.Knows(call) {
+		if name := upper(m.Words[0]); !refuses(got) && !strings.HasSuffix(name, "_RO") && name != "GO.INFO" {
+			k.Forget(m.Words[1:]...)
+		}
+		return nil, nil, nil
+	}
+	reply, _ = call.Reply(k, now)
+	if want := corpus.ReplyText(reply); got != want && (reply != ErrTooMuch || !refuses(got)) {
+		err = fmt.Errorf("%q at %d, with the policies %q:\n%s, the models say\n%s", m.Words, now, m.Policies, got, want)
+	}
+	return call, reply, err
+}
+
 // refuses reports whether a reply is an error, which begins with a code in capitals.
 func refuses(reply string) bool { return reply[0] >= 'A' && reply[0] <= 'Z' }
-
-// unknown forgets what a call may have changed that the models don't decide. Any word may be a key.
-func (c *comparison) unknown(words Words, reply string) {
-	if c.tight {
-		c.tally["unknown"]++
-	}
-	if name := upper(words[0]); !refuses(reply) && !strings.HasSuffix(name, "_RO") && name != "GO.INFO" {
-		c.keys.Forget(words[1:]...)
-	}
-}
 
 func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
 	c.tally["calls"]++
@@ -96,9 +99,8 @@ func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
 	c.tally["forced"] += int(one(call.Force))
 	c.tally["raised"] += int(one(call.Clauses[0].Raise))
 	c.tally["shares"] += int(one(slices.ContainsFunc(call.Clauses, func(c Clause) bool { return c.Weight > 0 })))
-	if call.short {
-		c.tally["short"]++
-	}
+	c.tally["short"] += int(one(call.short))
+	c.tally["wide"] += int(one(!c.tight))
 }
 
 // run empties the host and makes calls. It returns the first difference.
