@@ -77,14 +77,14 @@ func (l *lane) of(folder string) []string {
 	return steps
 }
 
-// test runs lanes until one finds the defect in a file of a folder. found is that lane, "survived" if none finds it, or
+// test runs lanes in a copy until one finds the defect in a file of a folder. found is that lane, "survived" if none finds it, or
 // "error" if the defect does not compile; how says what failed.
-func (r *runner) test(ctx context.Context, folder string) (found, how string) {
-	for _, l := range r.lanes {
+func test(ctx context.Context, copied, folder string) (found, how string) {
+	for _, l := range lanes {
 		limited, cancel := context.WithTimeout(ctx, l.limit)
 		defer cancel()
 		for _, step := range l.of(folder) {
-			out, err := shell(limited, r.copied, step).CombinedOutput()
+			out, err := shell(limited, copied, step).CombinedOutput()
 			switch {
 			case limited.Err() != nil:
 				return l.name, "time limit"

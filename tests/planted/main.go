@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -22,30 +21,17 @@ import (
 const resultsFile = "build/out/planted/results.txt"
 
 func main() {
-	only := flag.String("only", "", "plant the defects that this regular expression matches")
-	names := flag.String("lanes", "", "the lanes to run, with commas between; all if empty")
-	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	r := &runner{known: readResults()}
-	for _, l := range lanes {
-		if *names == "" || slices.Contains(strings.Split(*names, ","), l.name) {
-			r.lanes = append(r.lanes, l)
-		}
-	}
-	if n := len(strings.Split(*names, ",")); *names != "" && n != len(r.lanes) {
-		fmt.Fprintln(os.Stderr, "planted: LANES names an unknown lane: tests/planted/lanes.go has them all")
-		os.Exit(2)
-	}
-	if err := r.run(ctx, *only); err != nil {
+	if err := r.run(ctx, os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1)
 	}
 }
 
 type runner struct {
-	copied string // the folder with a copy of the files that git knows or would add
-	lanes  []lane
+	copied string            // the folder with a copy of the files that git knows or would add
 	notes  io.Writer         // prints a result and adds it to the file of results
 	known  map[string]string // which lane found a defect, by its hash; or "survived", or "error"
 }
@@ -77,12 +63,12 @@ func (r *runner) run(ctx context.Context, only string) error {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	if only == "" {
-		if lane, how := r.test(ctx, "funnel"); lane != "survived" && ctx.Err() == nil {
+		if lane, how := test(ctx, r.copied, "funnel"); lane != "survived" && ctx.Err() == nil {
 			return fmt.Errorf("the lane %s fails without a defect: %s", lane, how)
 		}
 	}
 	for _, d := range defects {
-		if _, found := r.known[r.hash(d)]; found {
+		if _, found := r.known[d.hash()]; found {
 			continue
 		}
 		if err := r.plant(ctx, d); err != nil {
@@ -93,9 +79,9 @@ func (r *runner) run(ctx context.Context, only string) error {
 }
 
 // hash names a defect and all that is run for it. If the defect or a lane changes, the defect is planted again.
-func (r *runner) hash(d defect) string {
+func (d *defect) hash() string {
 	text := fmt.Sprintf("%q", []string{d.file, d.old, d.new})
-	for _, l := range r.lanes {
+	for _, l := range lanes {
 		text += fmt.Sprintf("%s %q", l.limit, l.of(path.Dir(d.file)))
 	}
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(text)))[:16]
@@ -116,15 +102,15 @@ func (r *runner) plant(ctx context.Context, d defect) error {
 		return err
 	}
 	began := time.Now()
-	lane, how := r.test(ctx, path.Dir(d.file))
+	lane, how := test(ctx, r.copied, path.Dir(d.file))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return err
 	}
-	r.known[r.hash(d)] = lane
-	_, err = fmt.Fprintf(r.notes, "%s | %s | %.0f | %s | %s\n", d.id(), lane, time.Since(began).Seconds(), how, r.hash(d))
+	r.known[d.hash()] = lane
+	_, err = fmt.Fprintf(r.notes, "%s | %s | %.0f | %s | %s\n", d.id(), lane, time.Since(began).Seconds(), how, d.hash())
 	return err
 }
 
@@ -146,13 +132,13 @@ func readResults() map[string]string {
 func (r *runner) report(defects []defect) error {
 	count := map[string]int{}
 	for _, d := range defects {
-		found := r.known[r.hash(d)]
+		found := r.known[d.hash()]
 		if count[found]++; found == "survived" || found == "error" {
 			fmt.Printf("%s: %s\n", found, d.id())
 		}
 	}
 	fmt.Print("| found by | defects |\n|---|---|\n")
-	for _, l := range append(r.lanes, lane{name: "survived"}, lane{name: "error"}) {
+	for _, l := range append(lanes, lane{name: "survived"}, lane{name: "error"}) {
 		fmt.Printf("| %s | %d |\n", l.name, count[l.name])
 	}
 	if lost := count["survived"] + count["error"]; lost > 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -37,27 +36,5 @@ func TestTable(t *testing.T) {
 	}
 	if len(defects) < 220 {
 		t.Errorf("%d defects, want 220", len(defects))
-	}
-}
-
-func TestReadTable(t *testing.T) {
-	const head = "// how it is made\n\na/b.go\n"
-	defects, err := readTable(head + "one | old[- - text-]{+.+}\ntwo | [-gone-]\n\nc.go\nthree | a[-x-]b{+y+}\n")
-	want := []defect{{"a/b.go", "one", "old - text", "old."}, {"a/b.go", "two", "gone", ""}, {"c.go", "three", "axb", "aby"}}
-	if err != nil || !slices.Equal(defects, want) {
-		t.Errorf("%q, %v, want %q", defects, err, want)
-	}
-	for _, wrong := range []string{"one", "[-x-]", "one | x", "one | [-x-]\ntwo"} {
-		if defects, err := readTable(head + wrong); err == nil {
-			t.Errorf("%q was read as %q", wrong, defects)
-		}
-	}
-	for _, code := range []string{"", "gone gone"} {
-		if text, err := want[1].plant(code); err == nil {
-			t.Errorf("planted in %q: %q", code, text)
-		}
-	}
-	if text, err := want[0].plant("an old - text"); text != "an old." {
-		t.Errorf("planted: %q, %v", text, err)
 	}
 }
