@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -107,30 +106,6 @@ func TestAllow_allocations(t *testing.T) {
 		}
 		require.Less(t, heap()-before, int64(200_000), name)
 	}
-}
-
-// Callers that come back at once share the next command with all others, not with the first few.
-func TestCoalescing_callersRegroup(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var commands atomic.Int64
-	client := open(t, process(func(ctx context.Context, cmd redis.Cmder) error {
-		commands.Add(1)
-		runtime.Gosched() // others go on meanwhile
-		return ints{0, 1 << 20, 1 << 19, -1, 1000, 1 << 19}.Process(ctx, cmd)
-	}), Timeout(time.Minute)) // on a busy machine too
-	const goroutines, calls = 64, 200
-	var all sync.WaitGroup
-	for range goroutines {
-		all.Go(func() {
-			for range calls {
-				if r, err := client.Rate("k", PerSecond(1<<20)).Allow(context.Background(), ""); err != nil || !r.Allowed {
-					t.Error(r, err)
-				}
-			}
-		})
-	}
-	all.Wait()
-	require.Less(t, commands.Load(), int64(goroutines*calls/48))
 }
 
 type wrongType struct{}

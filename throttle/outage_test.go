@@ -10,10 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
-	"os"
-	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -181,32 +178,6 @@ func TestNew_refuses(t *testing.T) {
 	}
 	require.ErrorIs(t, only(throttle.New(nil)), throttle.ErrParams)
 	require.ErrorIs(t, only(throttle.New((*redis.Client)(nil))), throttle.ErrParams)
-}
-
-// After the tests no goroutine of the package runs: what a client has started ends with it.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	left := goroutines()
-	for tries := 0; left != "" && tries < 500; left = goroutines() {
-		tries++
-		time.Sleep(10 * time.Millisecond)
-	}
-	if code == 0 && left != "" {
-		fmt.Println("a goroutine is left:\n" + left)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// goroutines returns the stack of a goroutine that package throttle has started, or that waits in it.
-func goroutines() string {
-	text := make([]byte, 1<<22)
-	for _, stack := range strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n") {
-		if strings.Contains(stack, "/throttle.") || strings.Contains(stack, "/wire.") {
-			return stack
-		}
-	}
-	return ""
 }
 
 // While the server is unavailable, a process decides exactly, by its share: of units, or of a longer period. Each kind and verb
