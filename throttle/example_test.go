@@ -34,15 +34,6 @@ func ExampleRate_Allow() {
 	// false 0 2s
 }
 
-func ExampleRate_With() {
-	free := newClient().Rate("api", throttle.PerHour(10))
-	paid := free.With(throttle.PerHour(1000)) // the same keys with another limit
-	before, _ := free.AllowN(background, "bob", 10)
-	after, _ := paid.Allow(background, "bob")
-	fmt.Println(before.Remaining, after.Remaining)
-	// Output: 0 989
-}
-
 func ExampleClient_All() {
 	client := newClient()
 	rate, spend := client.Rate("rate", throttle.PerSecond(10)), client.Quota("spend", 1000, 24*time.Hour, throttle.In(time.UTC))
@@ -54,25 +45,6 @@ func ExampleClient_All() {
 	// true 0 600
 	// true 0 200
 	// false 1 200
-}
-
-func ExamplePart_Share() {
-	client := newClient()
-	shared, tenant := client.Rate("m", throttle.PerMinute(100)), client.Window("tenant", 1_000_000, 30*time.Second)
-	ask := func(name string, n int64) bool {
-		result, _ := client.All(background, shared.Part("{m}", n), tenant.Part("{m}"+name, n).Share(1))
-		return result.Allowed
-	}
-	fmt.Println(ask("bob", 50), ask("bob", 10), ask("ann", 10)) // bob must leave as much as he uses
-	// Output: true false true
-}
-
-func ExampleWindow_Settle() {
-	tokens := newClient().Window("tokens", 1000, time.Hour)
-	_, _ = tokens.AllowN(background, "bob", 300)       // an estimate
-	result, _ := tokens.Settle(background, "bob", 150) // it was 450
-	fmt.Println(result.Remaining)
-	// Output: 550
 }
 
 func ExampleFailOpen() {
@@ -101,17 +73,4 @@ func ExampleSlots_Lease() {
 	// Output:
 	// <nil>
 	// true 1m0s
-}
-
-func ExampleBudget() {
-	var sources []string
-	observe := func(e throttle.Event) { sources = append(sources, e.Result.Source) }
-	client, _ := throttle.New(throttletest.NewServer(), throttle.Observe(observe))
-	defer client.Close() // gives back what is left of budgets
-	hot := client.Rate("hot", throttle.PerSecond(1000), throttle.Budget(100, time.Minute))
-	for range 3 {
-		_, _ = hot.Allow(background, "everyone")
-	}
-	fmt.Println(sources)
-	// Output: [server server budget]
 }

@@ -32,22 +32,3 @@ func ExampleNew() {
 	// 200, RateLimit-Policy: "pages";q=1;w=1, Retry-After: ""
 	// 429, RateLimit-Policy: "pages";q=1;w=1, Retry-After: "1"
 }
-
-func ExampleTransport() {
-	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer other.Close()
-	client, err := throttle.New(throttletest.NewServer())
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	// All processes together send 100 requests a second to each host.
-	web := http.Client{Transport: &throttlehttp.Transport{Limiter: client.Rate("outgoing", throttle.PerSecond(100))}}
-	response, err := web.Get(other.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(response.StatusCode)
-	// Output: 200
-}

@@ -305,9 +305,7 @@ func TestMiddleware_serverIsAway(t *testing.T) {
 		status   int
 		body     string
 	}{
-		{t.Context(), away, nil, nil, 200, "served"},
 		{t.Context(), away, nil, byHand, 502, ""},
-		{t.Context(), away, throttle.FailOpen(), nil, 200, "served"},
 		{t.Context(), away, throttle.FailClosed(), nil, 503, capacity + "\n"},
 		{ended, nil, nil, nil, 503, ""},
 		{overdue{t.Context()}, nil, throttle.FailOpen(), nil, 503, ""},
