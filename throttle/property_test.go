@@ -14,13 +14,13 @@ import (
 
 // A client that closes gives back exactly what it did not spend, also of what it took ahead.
 func TestBudget_close(t *testing.T) {
-	for n := range int64(60) {
+	for n := range int64(150) {
 		bubble(t, func(t *testing.T, looks *throttle.Client, s *throttletest.Server) {
-			c := newReal(t, slow(s, time.Millisecond), throttle.Budget(5, 10*time.Second))
+			c := newReal(t, slow(s, 10*time.Millisecond), throttle.Budget(5, 10*time.Second))
 			for range n {
 				require.True(t, must(c.Quota("a", 1e6, time.Hour).Allow(background, "")).Allowed)
 			}
-			time.Sleep(time.Second) // until more was asked for
+			time.Sleep(time.Duration(n%20) * time.Millisecond) // more was asked for, or is
 			require.NoError(t, c.Close())
 			require.Equal(t, 1e6-n, must(looks.Quota("a", 1e6, time.Hour).Peek(background, "")).Remaining, n)
 		})

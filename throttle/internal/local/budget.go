@@ -103,31 +103,33 @@ func (k *Keys[L]) Ahead(g *Grant[L], now time.Duration) int64 {
 	return more
 }
 
-// Came notes the reply to a call that was sent because of Ahead: nil if it failed.
-func (k *Keys[L]) Came(g *Grant[L], sent, now time.Duration, granted int64, r *Reply) {
+// Came notes the reply to a call that was sent because of Ahead: nil if it failed. The units that it returns are for the caller
+// to give back, as are Keep's.
+func (k *Keys[L]) Came(g *Grant[L], sent, now time.Duration, granted int64, r *Reply) (back int64) {
 	s := g.key
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.asks = false; r != nil {
-		k.keep(s, &g.of, sent, now, granted, r)
+		back = k.keep(s, &g.of, sent, now, granted, r)
 	}
+	return back
 }
 
 // Keep notes the reply to a call that was sent because of Take, and the units that it has brought beyond the callers'.
-func (k *Keys[L]) Keep(name string, of *L, sent, now time.Duration, extra int64, r *Reply) {
+func (k *Keys[L]) Keep(name string, of *L, sent, now time.Duration, extra int64, r *Reply) (back int64) {
 	s := k.lock(name)
 	defer s.mu.Unlock()
-	k.keep(s, of, sent, now, extra, r)
+	return k.keep(s, of, sent, now, extra, r)
 }
 
 // keep is Keep for a key that is locked.
-func (k *Keys[L]) keep(s *Key[L], of *L, sent, now time.Duration, extra int64, r *Reply) {
+func (k *Keys[L]) keep(s *Key[L], of *L, sent, now time.Duration, extra int64, r *Reply) (back int64) {
 	if k.Closed.Load() || !s.claim(of, now, k.Hold) { // End may have seen this key before
-		return
+		return extra
 	}
 	s.use.since, s.use.remaining, s.use.scarce = sent, r.Remaining, !r.Allowed || r.RetryAfter > 0
 	if extra <= 0 {
-		return
+		return 0
 	}
 	g := newGrant(s, *of, min(extra, k.Units), sent, r)
 	g.mark = min(int64(s.use.rate*roundTrips*(now-sent).Seconds()), g.units/2)
@@ -139,12 +141,13 @@ func (k *Keys[L]) keep(s *Key[L], of *L, sent, now time.Duration, extra int64, r
 	if first := s.grant.Load(); first == nil || first.left.Load() <= 0 {
 		s.end()
 		s.grant.Store(g)
-		return
+		return 0
 	}
 	if s.next != nil {
 		s.next.end()
 	}
 	s.next = g
+	return 0
 }
 
 // roundTrips is for how many of the last round trip's time the units last that are left when more are asked for.
