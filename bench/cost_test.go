@@ -86,7 +86,7 @@ func (s *stage) cpu() float64 { return 1e9 * s.info("cpu", "used_cpu_user", "use
 // warm makes the state of the long run: all keys exist, and windows are as full as they get. It returns the calls per second.
 func (s *stage) warm(before ...string) float64 {
 	if s.paced > 0 {
-		s.play(s.keys, 32, 4, s.rate, period*13/10)
+		s.play(period * 13 / 10)
 		return s.rate
 	}
 	s.visit(s.call, s.keys, s.keys)
@@ -99,8 +99,7 @@ func (s *stage) warm(before ...string) float64 {
 // spend sends calls for about a time. It returns the calls, and the calls per second.
 func (s *stage) spend(rate float64, d time.Duration, before ...string) (calls int, perSecond float64) {
 	if s.paced > 0 {
-		calls, _ = s.play(s.keys, 32, 4, s.rate, d)
-		return calls, s.rate
+		return s.play(d), s.rate
 	}
 	calls = max(int(rate*d.Seconds()), 1000)
 	return calls, s.hammer(calls, before...)
@@ -162,23 +161,11 @@ func each(b *testing.B, rows []row, f func(b *testing.B, program string, row row
 	}
 }
 
-// BenchmarkCPU measures processor time, pipelined and, of some rows, latency at 10,000 ops/s without pipelining.
+// BenchmarkCPU measures processor time, pipelined.
 func BenchmarkCPU(b *testing.B) {
 	each(b, rows(""), func(b *testing.B, program string, r row) map[string]float64 {
-		s := open(b, program, r, keys, server.Options{})
-		ns, perSecond := s.cost()
-		figures := map[string]float64{"cpu-ns/op": ns, "ops/s": perSecond}
-		if strings.Contains(r.also, "L") {
-			const rate = 10_000
-			if r.paced > 0 { // fewer windows, with as many calls each
-				s.keys = rate / r.paced
-			}
-			_, waits := s.play(s.keys, 1, 50, rate, 2*slice)
-			for _, q := range []float64{50, 99, 99.9} {
-				figures[fmt.Sprintf("p%v-ns", q)] = float64(waits.ValueAtQuantile(q))
-			}
-		}
-		return figures
+		ns, perSecond := open(b, program, r, keys, server.Options{}).cost()
+		return map[string]float64{"cpu-ns/op": ns, "ops/s": perSecond}
 	})
 }
 

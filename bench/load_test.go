@@ -6,17 +6,13 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sys/unix"
 )
 
 var ctx = context.Background()
@@ -70,38 +66,27 @@ func (s *stage) visit(call string, keys, n int) {
 	}
 }
 
-// play sends batches of ops at a steady rate for a time d. A batch is due at its instant, whatever became of those before: an open
-// loop. It returns the ops, and the ns from the instant at which a batch was due to its replies.
-func (s *stage) play(keys, batch, connections int, rate float64, d time.Duration) (ops int, waits *hdrhistogram.Histogram) {
-	waits = hdrhistogram.New(1, 1e11, 3)
+// play sends batches of ops at the row's rate for a time d, over four connections. A batch is due at its instant, whatever became
+// of those before: an open loop. It returns the ops.
+func (s *stage) play(d time.Duration) (ops int) {
+	const batch, connections = 32, 4
 	var next atomic.Int64
-	var lock sync.Mutex
-	failed := make(chan error, connections)
-	conns := make([]*redis.Conn, connections)
-	for i := range conns {
-		conns[i] = s.Conn()
-		defer conns[i].Close()
-		s.no(conns[i].Ping(ctx).Err()) // a connection is opened by its first command
-	}
-	start := time.Now().Add(10 * time.Millisecond)
-	for _, conn := range conns {
+	failed, start := make(chan error, connections), time.Now()
+	for range connections {
 		go func() {
-			runtime.LockOSThread()
-			defer runtime.UnlockOSThread()                        // else the thread ends, and with it the servers that it started
-			err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) // the thread wakes up within some µs, not within 50
+			conn := s.Conn()
+			defer conn.Close()
+			var err error
 			for err == nil {
 				i := int(next.Add(1)) - 1
-				due := start.Add(time.Duration(float64(i*batch) / rate * 1e9))
+				due := start.Add(time.Duration(float64(i*batch) / s.rate * 1e9))
 				if due.Sub(start) >= d {
 					break
 				}
 				if wait := time.Until(due); wait > 0 {
-					_ = syscall.Nanosleep(&syscall.Timespec{Nsec: int64(wait)}, nil)
+					_ = syscall.Nanosleep(&syscall.Timespec{Nsec: int64(wait)}, nil) // time.Sleep wakes up to 1 ms later
 				}
-				_, err = send(conn, s.call, i*batch, batch, keys, due)
-				lock.Lock()
-				_ = waits.RecordValue(int64(time.Since(due)))
-				lock.Unlock()
+				_, err = send(conn, s.call, i*batch, batch, s.keys, due)
 			}
 			failed <- err
 		}()
@@ -109,7 +94,7 @@ func (s *stage) play(keys, batch, connections int, rate float64, d time.Duration
 	for range connections {
 		s.no(<-failed)
 	}
-	return int(waits.TotalCount()) * batch, waits
+	return (int(next.Load()) - connections) * batch
 }
 
 var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)

@@ -132,7 +132,7 @@ func costs(f *figures) map[string]string {
 		blocks["run"] = origin(f)
 		blocks["ratios"] = table(f, "", f.servers, f.rows("Ratio"), column{"$", "Ratio", "ratio", "%#.3g", 1, true, false})
 		blocks["cpu"] = table(f, "", f.servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
-			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true}, column{"p50 µs", "CPU", "p50-ns", "%.0f", 1000, false, true},
+			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true},
 			column{"bytes per key", "Memory", "B/key", "%.0f", 1, false, true}, column{"AOF bytes", "File", "file-B/op", "%.0f", 1, false, true})
 		for _, server := range f.servers {
 			if set := f.of(server, line{"CPU", "SET PX", "cpu-ns/op"}).in(1000); set.hi > 1.15*set.lo {

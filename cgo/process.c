@@ -44,7 +44,7 @@ void shim_log(const char *level, const char *text) {
  * every 20 us under load, took the processor and woke a further thread: the main thread was preempted 3,000 times a
  * second. Nothing of ours waits for the monitor. With this slack the monitor wakes 120 times a second under full load
  * (1,000 times if the load comes in bursts, since the kernel lets timers expire together). The p99 of "GO.THROTTLE
- * denied" in make bench fell from 1.05 ms to 0.65 ms, which is that of SET.
+ * denied" fell from 1.05 ms to 0.65 ms, which is that of SET.
  *
  * A new thread inherits the slack of the thread that creates it. So the slack is set before the constructor of the Go
  * runtime, which has no priority, makes the first thread. OnLoad restores the slack of the main thread. */
