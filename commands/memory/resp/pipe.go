@@ -8,34 +8,24 @@ import (
 	"time"
 )
 
-// pipeRoom is how many bytes one direction of a pipe holds before a write waits, as a socket's buffers do.
+// pipeRoom is how many bytes one direction of a connection in memory holds before a write waits, as a socket's buffers do.
 const pipeRoom = 256 << 10
 
-// pipe is one direction of a connection in memory. Unlike net.Pipe it has a buffer, and a read after the peer has closed
-// returns io.EOF, which clients know from sockets.
-type pipe struct {
-	mu      sync.Mutex
-	buffer  []byte
-	closed  bool
-	changed chan struct{} // closed and made again at each change: nobody waits for a lock while time stands still
-}
-
-func (p *pipe) change(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	f()
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// end is one end of a connection in memory.
+// end is one end of a connection in memory. Unlike one of net.Pipe it has a buffer, and a read after the peer has closed returns
+// io.EOF, which clients know from sockets.
 type end struct {
-	in, out     *pipe
-	local, peer addr
-	mu          sync.Mutex
+	changed     *sync.Cond // of both ends: its lock guards all that follows, and nobody holds it while time stands still
+	peer        *end
+	addr        addr
 	closed      bool
-	reads       time.Time // deadlines
-	writes      time.Time
+	buffer      []byte // what the peer has written
+	read, write deadline
+}
+
+// deadline is when reads or writes fail: never, if it is zero.
+type deadline struct {
+	at    time.Time
+	timer *time.Timer // wakes those that wait
 }
 
 type addr string
@@ -45,101 +35,85 @@ func (a addr) String() string { return string(a) }
 
 // newPipe returns the two ends of a connection to the server of this address.
 func newPipe(server string) (client, its net.Conn) {
-	a, b := &pipe{changed: make(chan struct{})}, &pipe{changed: make(chan struct{})}
-	return &end{in: a, out: b, local: "127.0.0.1:1", peer: addr(server)}, &end{in: b, out: a, local: addr(server), peer: "127.0.0.1:1"}
+	changed := sync.NewCond(new(sync.Mutex))
+	a, b := &end{changed: changed, addr: "127.0.0.1:1"}, &end{changed: changed, addr: addr(server)}
+	a.peer, b.peer = b, a
+	return a, b
 }
 
 func (e *end) Read(b []byte) (n int, err error) {
-	err = e.until(e.in, &e.reads, func() (bool, error) {
-		if n = copy(b, e.in.buffer); n > 0 || len(b) == 0 {
-			e.in.buffer = e.in.buffer[n:]
+	err = e.until(&e.read, func() (bool, error) {
+		if n = copy(b, e.buffer); n > 0 || len(b) == 0 {
+			e.buffer = e.buffer[n:]
 			return true, nil
 		}
-		return e.in.closed, io.EOF
+		return e.peer.closed, io.EOF
 	})
 	return n, err
 }
 
 func (e *end) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
-		err = e.until(e.out, &e.writes, func() (bool, error) {
-			if e.out.closed { // by the peer: as with a socket, the first to notice is a read
+		err = e.until(&e.write, func() (bool, error) {
+			if e.peer.closed { // as with a socket, the first to notice is a read
 				n = len(b)
 				return true, nil
 			}
-			most := min(pipeRoom-len(e.out.buffer), len(b)-n)
-			e.out.buffer, n = append(e.out.buffer, b[n:n+most]...), n+most
+			most := min(pipeRoom-len(e.peer.buffer), len(b)-n)
+			e.peer.buffer, n = append(e.peer.buffer, b[n:n+most]...), n+most
 			return most > 0, nil
 		})
 	}
 	return n, err
 }
 
-// until runs try whenever the pipe changes, until it is done or the deadline has passed. try holds the pipe's lock.
-func (e *end) until(p *pipe, deadline *time.Time, try func() (bool, error)) error {
+// until runs try whenever something changes, until it is done or the deadline has passed.
+func (e *end) until(d *deadline, try func() (done bool, err error)) error {
+	e.changed.L.Lock()
+	defer e.changed.L.Unlock()
 	for {
-		e.mu.Lock()
-		at, closed := *deadline, e.closed
-		e.mu.Unlock()
-		if closed {
+		switch {
+		case e.closed:
 			return net.ErrClosed
-		}
-		left := time.Until(at)
-		if !at.IsZero() && left <= 0 {
+		case !d.at.IsZero() && time.Until(d.at) <= 0:
 			return os.ErrDeadlineExceeded
 		}
-		var done bool
-		var err error
-		p.mu.Lock()
-		changed := p.changed
-		if done, err = try(); done {
-			close(p.changed)
-			p.changed = make(chan struct{})
-		}
-		p.mu.Unlock()
-		switch {
-		case done:
+		if done, err := try(); done {
+			e.changed.Broadcast()
 			return err
-		case at.IsZero():
-			<-changed
-		default:
-			timer := time.NewTimer(left)
-			select {
-			case <-changed:
-			case <-timer.C:
-			}
-			timer.Stop()
 		}
+		e.changed.Wait()
 	}
 }
 
-func (e *end) Close() error {
-	e.mu.Lock()
-	e.closed = true
-	e.mu.Unlock()
-	for _, p := range []*pipe{e.in, e.out} {
-		p.change(func() { p.closed = true })
-	}
+// change lets reads and writes that wait look at what f changes.
+func (e *end) change(f func()) error {
+	e.changed.L.Lock()
+	defer e.changed.L.Unlock()
+	f()
+	e.changed.Broadcast()
 	return nil
 }
 
-func (e *end) LocalAddr() net.Addr  { return e.local }
-func (e *end) RemoteAddr() net.Addr { return e.peer }
+func (e *end) Close() error { return e.change(func() { e.closed = true }) }
 
-// deadline sets deadlines, and lets reads and writes that wait look at them.
-func (e *end) deadline(set func()) error {
-	e.mu.Lock()
-	set()
-	e.mu.Unlock()
-	e.in.change(func() {})
-	e.out.change(func() {})
-	return nil
+func (e *end) LocalAddr() net.Addr  { return e.addr }
+func (e *end) RemoteAddr() net.Addr { return e.peer.addr }
+
+// set sets a deadline. e is locked.
+func (e *end) set(d *deadline, t time.Time) {
+	if d.at = t; d.timer != nil {
+		d.timer.Stop()
+	}
+	if !t.IsZero() {
+		d.timer = time.AfterFunc(time.Until(t), func() { _ = e.change(func() {}) })
+	}
 }
 
 func (e *end) SetDeadline(t time.Time) error {
-	return e.deadline(func() { e.reads, e.writes = t, t })
+	return e.change(func() { e.set(&e.read, t); e.set(&e.write, t) })
 }
 
-func (e *end) SetReadDeadline(t time.Time) error { return e.deadline(func() { e.reads = t }) }
+func (e *end) SetReadDeadline(t time.Time) error { return e.change(func() { e.set(&e.read, t) }) }
 
-func (e *end) SetWriteDeadline(t time.Time) error { return e.deadline(func() { e.writes = t }) }
+func (e *end) SetWriteDeadline(t time.Time) error { return e.change(func() { e.set(&e.write, t) }) }

@@ -1,37 +1,25 @@
 package resp
 
 import (
-	"regexp"
+	"path"
 	"slices"
 	"strings"
 )
 
 // scan is SCAN cursor, MATCH pattern and COUNT n: it returns all keys at one time. The server is locked.
 func (s *Server) scan(args []string) any {
-	pattern := regexp.MustCompile("")
+	pattern := "*"
 	match := slices.IndexFunc(args, func(arg string) bool { return strings.EqualFold(arg, "MATCH") })
 	if match > 0 && match+1 < len(args) {
-		pattern = glob(args[match+1])
+		pattern = args[match+1]
 	}
+	plain := strings.NewReplacer("/", "\x00") // package path knows folders
 	keys := []any{}
 	for _, key := range s.data.Keys() {
-		if v := s.data.Get(key); v != nil && !v.Expired(s.now()) && pattern.MatchString(key) {
+		matches, _ := path.Match(plain.Replace(pattern), plain.Replace(key))
+		if v := s.data.Get(key); v != nil && !v.Expired(s.now()) && matches {
 			keys = append(keys, key)
 		}
 	}
 	return []any{"0", keys}
-}
-
-// glob returns what a pattern matches: * and ? have their meaning, unless \ is before them. It has no [sets].
-func glob(pattern string) *regexp.Regexp {
-	text := regexp.MustCompile(`(?s)\\?.`).ReplaceAllStringFunc(pattern, func(part string) string {
-		switch part {
-		case "*":
-			return ".*"
-		case "?":
-			return "."
-		}
-		return regexp.QuoteMeta(part[len(part)-1:])
-	})
-	return regexp.MustCompile("(?s)^" + text + "$")
 }
