@@ -118,27 +118,18 @@ func describeArgs(args []commands.Arg) *C.api_arg {
 func describeArg(a commands.Arg, c *C.api_arg) {
 	c.name = C.CString(strings.ToLower(a.Name))
 	c.summary = C.CString(a.Summary)
-	c.key_spec_index = -1
-	switch a.Type {
-	case commands.ArgKey:
-		c._type = C.ARG_KEY
-		c.key_spec_index = 0
-	case commands.ArgInteger:
-		c._type = C.ARG_INTEGER
-	case commands.ArgString:
-		c._type = C.ARG_STRING
-	case commands.ArgToken:
-		c._type = C.ARG_PURE_TOKEN
-		c.token = C.CString(a.Name)
-	case commands.ArgBlock:
-		c._type = C.ARG_BLOCK
-		c.subargs = describeArgs(a.Sub)
-	case commands.ArgOneOf:
-		c._type = C.ARG_ONEOF
-		c.subargs = describeArgs(a.Sub)
+	c._type = C.int(a.Type)
+	if a.Type != commands.ArgKey {
+		c.key_spec_index = -1
+	}
+	if a.Type == commands.ArgToken {
+		a.Token = a.Name
 	}
 	if a.Token != "" {
 		c.token = C.CString(a.Token)
+	}
+	if a.Sub != nil {
+		c.subargs = describeArgs(a.Sub)
 	}
 	if a.Optional {
 		c.flags |= C.ARG_OPTIONAL

@@ -91,4 +91,6 @@ const (
 	_ = -uint(commands.KindZset ^ C.SHIM_ZSET)
 	_ = -uint(commands.Zset ^ C.SHIM_BECOMES_ZSET)
 	_ = -uint(commands.Shadowed ^ C.SHIM_COUNT_SHADOWED)
+	_ = -uint(commands.ArgInteger ^ C.ARG_INTEGER | commands.ArgKey ^ C.ARG_KEY | commands.ArgToken ^ C.ARG_PURE_TOKEN)
+	_ = -uint(commands.ArgString ^ C.ARG_STRING | commands.ArgOneOf ^ C.ARG_ONEOF | commands.ArgBlock ^ C.ARG_BLOCK)
 )

@@ -7,16 +7,16 @@ import (
 	"gothrottle/funnel"
 )
 
-// ArgType is the type of an argument in COMMAND DOCS.
+// ArgType is the type of an argument in COMMAND DOCS: the server's numbers.
 type ArgType int32
 
 const (
-	ArgKey ArgType = iota
-	ArgInteger
-	ArgString
-	ArgToken // a keyword
-	ArgBlock // the arguments Sub, together
-	ArgOneOf // one of the arguments Sub
+	ArgString  ArgType = 0
+	ArgInteger ArgType = 1
+	ArgKey     ArgType = 3
+	ArgToken   ArgType = 6 // a keyword
+	ArgOneOf   ArgType = 7 // one of the arguments Sub
+	ArgBlock   ArgType = 8 // the arguments Sub, together
 )
 
 // Arg documents one argument.
