@@ -5,11 +5,13 @@ package fakehost
 import "C"
 
 import (
-	"errors"
+	"bufio"
 	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
+
+	"gothrottle/tests/corpus"
 )
 
 // Event is a keyspace event.
@@ -160,42 +162,15 @@ func (h *Host) Command(name string) *Command {
 	return &Command{C.GoString(&c.flags[0]), C.GoString(&c.categories[0])}
 }
 
-// Reply returns the reply to the latest Run, as go-redis has it with RESP2: an int64, a string, nil, an error, or a []any of
-// these. It panics unless there is exactly one reply.
+// Reply returns the reply to the latest Run, which was in RESP2: see corpus.ReadReply. It panics unless there is exactly one reply.
 func (h *Host) Reply() any {
 	wire := textOf(&C.fake.contexts[C.fake.depth].reply)
-	reply, rest := parseReply(wire)
-	if rest != "" {
-		panic("fakehost: more than one reply: " + strconv.Quote(wire))
+	in := bufio.NewReader(strings.NewReader(wire))
+	reply, err := corpus.ReadReply(in)
+	if _, rest := in.Peek(1); err != nil || rest == nil {
+		panic("fakehost: not one reply: " + strconv.Quote(wire))
 	}
 	return reply
-}
-
-// parseReply reads the first reply in wire and returns it and the rest of wire.
-func parseReply(wire string) (reply any, rest string) {
-	line, rest, complete := strings.Cut(wire, "\r\n")
-	if !complete || line == "" {
-		panic("fakehost: the reply is incomplete")
-	}
-	if line[0] == '-' {
-		return errors.New(line[1:]), rest
-	}
-	n, err := strconv.ParseInt(line[1:], 10, 64)
-	switch {
-	case err != nil || !strings.Contains(":*$", line[:1]):
-		panic("fakehost: no reply: " + strconv.Quote(line))
-	case line[0] == ':':
-		return n, rest
-	case line[0] == '$' && n < 0:
-		return nil, rest
-	case line[0] == '$':
-		return rest[:n], rest[n+2:]
-	}
-	array := make([]any, n)
-	for i := range array {
-		array[i], rest = parseReply(rest)
-	}
-	return array, rest
 }
 
 func textOf(t *C.fake_text) string {

@@ -1,7 +1,11 @@
 package corpus
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"strconv"
+	"strings"
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
@@ -30,6 +34,42 @@ func ByScript(eval, script string, words []string) []any {
 	all := append([]any{eval, script, len(keys)}, Args(keys)...)
 	all = append(all, words[0])
 	return append(all, Args(words[min(2, len(words)):])...)
+}
+
+// ReadReply reads a reply of RESP2 or RESP3, as Host.Call has it.
+func ReadReply(in *bufio.Reader) (reply any, err error) {
+	line, err := in.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	kind, rest := line[0], strings.TrimSpace(line[1:])
+	n, wrong := strconv.Atoi(rest)
+	switch {
+	case kind == '+':
+		return memory.Status(rest), nil
+	case kind == '-':
+		return memory.Error(rest), nil
+	case kind == '_' || kind == '$' && n < 0:
+		return nil, nil
+	case wrong != nil || !strings.ContainsRune(":$*%>", rune(kind)):
+		return nil, fmt.Errorf("%q is no reply", line)
+	case kind == ':':
+		return int64(n), nil
+	case kind == '$':
+		text := make([]byte, n+len("\r\n"))
+		_, err = io.ReadFull(in, text)
+		return string(text[:n]), err
+	case kind == '%':
+		n *= 2
+	}
+	all := make([]any, n)
+	for i := 0; i < n && err == nil; i++ {
+		all[i], err = ReadReply(in)
+	}
+	if kind == '%' {
+		return memory.Map(all), err
+	}
+	return all, err
 }
 
 // ReadKeys is a Lua script that returns what keys of a server hold: see Values.

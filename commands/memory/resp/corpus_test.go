@@ -5,14 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands/memory"
 	"gothrottle/commands/memory/resp"
 	"gothrottle/script"
 	"gothrottle/tests/corpus"
@@ -82,40 +80,7 @@ func (h *host) ask(words ...any) any {
 	}
 	_, err := io.WriteString(h.raw, text)
 	require.NoError(h.t, err)
-	return readReply(h.t, h.in)
-}
-
-// readReply reads a reply of either protocol.
-func readReply(t *testing.T, in *bufio.Reader) any {
-	line, err := in.ReadString('\n')
-	require.NoError(t, err)
-	kind, rest := line[0], strings.TrimSpace(line[1:])
-	n, _ := strconv.Atoi(rest)
-	switch {
-	case kind == '_' || n < 0 && kind == '$':
-		return nil
-	case kind == '+':
-		return memory.Status(rest)
-	case kind == '-':
-		return memory.Error(rest)
-	case kind == ':':
-		return int64(n)
-	case kind == '$':
-		text := make([]byte, n+2)
-		_, err := io.ReadFull(in, text)
-		require.NoError(t, err)
-		return string(text[:n])
-	}
-	require.Contains(t, "*%>", string(kind))
-	if kind == '%' {
-		n *= 2
-	}
-	all := make([]any, n)
-	for i := range all {
-		all[i] = readReply(t, in)
-	}
-	if kind == '%' {
-		return memory.Map(all)
-	}
-	return all
+	reply, err := corpus.ReadReply(h.in)
+	require.NoError(h.t, err)
+	return reply
 }
