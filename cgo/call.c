@@ -98,9 +98,9 @@ static SHIM_RARE int plan(RedisModuleCtx *ctx, const shim_command *command, shim
 /* Opens the keys and loads what they hold. */
 static void load(RedisModuleCtx *ctx, const shim_command *command, shim_call *call, RedisModuleString **argv,
                  shim_entry (*entries)[SHIM_STACK_ENTRIES]) {
-    for (int64_t k = 0; k < call->keys.len; k++) {
-        shim_key *key = &call->keys.at[k];
-        shim_open_key(ctx, command, key, argv[key->word + 1], entries[k], call->keys.len > 1);
+    shim_key *end = call->keys.at + call->keys.len;
+    for (shim_key *key = call->keys.at; key < end; key++, entries++) {
+        shim_open_key(ctx, command, key, argv[key->word + 1], *entries, call->keys.len > 1);
         if (key->wants == SHIM_HASH || (key->wants == SHIM_ANY && key->kind == SHIM_HASH))
             shim_load_cells(call, key);
     }
@@ -163,9 +163,10 @@ static void finish(RedisModuleCtx *ctx, shim_command *command, shim_call *call, 
             reply_shape(ctx, call);
         }
     }
-    for (int64_t k = 0; k < call->keys.len; k++) {
-        if (call->keys.at[k].wants != SHIM_HASH) shim_free_entries(&call->keys.at[k]);
-        api.CloseKey(call->keys.at[k].handle); /* unless it is closed */
+    shim_key *end = call->keys.at + call->keys.len;
+    for (shim_key *key = call->keys.at; key < end; key++) {
+        if (key->wants != SHIM_HASH) shim_free_entries(key);
+        api.CloseKey(key->handle); /* unless it is closed */
     }
     for (int64_t k = 0; !error && k < call->keys.len; k++) {
         if (order[k]->events) shim_notify(ctx, order[k]);
@@ -180,8 +181,8 @@ static SHIM_RARE void free_memory(shim_call *call, shim_text *owned_args) {
 }
 
 /* Runs a call. It is not inlined, so that the record is near a pointer: that makes shorter code. */
-static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int index) {
-    shim_command *command = &shim_loaded->commands[index];
+static __attribute__((noinline)) void run(room *r, RedisModuleCtx *ctx, RedisModuleString **argv, int argc,
+                                          shim_command *command, int index) {
     shim_call *call = &r->call;
     start(r, ctx);
     call->command = command;
@@ -227,7 +228,7 @@ static int shim_run(RedisModuleCtx *ctx, RedisModuleString **argv, int argc, int
         return api.ReplyWithError(ctx, command->wrong_arity);
     }
     room r;
-    run(&r, ctx, argv, argc, index);
+    run(&r, ctx, argv, argc, command, index);
     return API_OK;
 }
 

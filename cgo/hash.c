@@ -1,29 +1,29 @@
 /* Hashes: reading the cells of GCRA limiters into the record, and writing them back. */
 #include "shim.h"
 
-/* Puts what HashGet found for field i into the cell. The value is a copy that is ours to free. The server copies each
- * value, whatever its length: one that isn't an integer makes the call an error, so nothing after it is read. */
-static __attribute__((noinline)) void put_field(shim_key *key, shim_cell *cell, int i, RedisModuleString *value) {
-    if (value == NULL) return;
-    long long n = 0;
-    key->unread--;
-    if (api.StringToLongLong(value, &n) != API_OK) {
-        cell->bad |= 1u << i;
-        key->unread = 0;
+/* Puts what HashGet found for n fields from f on into the cell. The values are copies that are ours to free. The server copies
+ * each value, whatever its length: one that isn't an integer makes the call an error, so nothing after it is read. */
+static __attribute__((noinline)) void put_fields(shim_key *key, shim_cell *cell, int f, int n, RedisModuleString **value) {
+    for (int end = f + n; f < end; f++, value++) {
+        if (*value == NULL) continue;
+        key->unread--;
+        if (api.StringToLongLong(*value, &cell->value[f]) != API_OK) {
+            cell->bad |= 1u << f;
+            key->unread = 0;
+        }
+        api.FreeString(NULL, *value);
+        cell->found |= 1u << f;
     }
-    api.FreeString(NULL, value);
-    cell->value[i] = n;
-    cell->found |= 1u << i;
 }
 
-/* Reads fields i and i+1 of a cell, and the field of its lockout if asked to. */
-static void read_fields(shim_key *key, shim_cell *cell, int i, int lock) {
+/* Reads fields f and f+1 of a cell, and the field of its lockout if asked to. */
+static void read_fields(shim_key *key, shim_cell *cell, int f, int lock) {
     RedisModuleString *value[3];
     RedisModuleString *const *name = shim_fields[cell->index];
-    api.HashGet(key->handle, 0, name[i], &value[0], name[i + 1], &value[1], lock ? name[SHIM_LOCK] : NULL, &value[2],
+    api.HashGet(key->handle, 0, name[f], &value[0], name[f + 1], &value[1], lock ? name[SHIM_LOCK] : NULL, &value[2],
                 NULL); /* the first NULL ends the list */
-    for (int f = 0; f < 2; f++) put_field(key, cell, i + f, value[f]);
-    if (lock) put_field(key, cell, SHIM_LOCK, value[2]);
+    put_fields(key, cell, f, 2, value);
+    if (lock) put_fields(key, cell, SHIM_LOCK, 1, &value[2]);
 }
 
 static shim_cell *append(shim_call *call, shim_key *key) {
@@ -53,7 +53,7 @@ static SHIM_RARE void load_rest(shim_call *call, shim_key *key, int32_t first_lo
         shim_cell *cell = &call->cells.at[key->first_cell + i];
         RedisModuleString *value;
         api.HashGet(key->handle, 0, shim_fields[cell->index][SHIM_LOCK], &value, NULL);
-        put_field(key, cell, SHIM_LOCK, value);
+        put_fields(key, cell, SHIM_LOCK, 1, &value);
     }
 }
 

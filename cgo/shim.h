@@ -92,7 +92,7 @@ typedef struct shim_cell {
     uint32_t set, unset;        /* Go writes; bit i is of field i */
     int32_t unused;
     int64_t own[5];             /* Go's own */
-    int64_t value[SHIM_FIELDS]; /* C writes what it found, Go writes what is to be */
+    long long value[SHIM_FIELDS]; /* C writes what it found, Go writes what is to be */
 } shim_cell;
 
 typedef struct shim_clause {

@@ -26,18 +26,25 @@ const (
 // parseInt reads an integer as redis-cell does: one optional sign, then decimal digits only;
 // leading zeros and -0 are fine.
 func parseInt(s string) (int64, number) {
-	if uint(len(s))-1 >= 18 { // none, or more than fit for certain
-		return parseLong(s)
+	if n := digits(s); n >= 0 {
+		return n, integer
 	}
-	n := uint64(0)
+	return parseLong(s)
+}
+
+// digits reads 1 to 18 digits, which fit for certain. It returns -1 for any other word.
+func digits(s string) (n int64) {
+	if uint(len(s))-1 >= 18 {
+		return -1
+	}
 	for i := range len(s) {
 		d := uint64(s[i]) - '0'
 		if d > 9 {
-			return parseLong(s)
+			return -1
 		}
-		n = n*10 + d
+		n = n*10 + int64(d)
 	}
-	return int64(n), integer
+	return n
 }
 
 // parseLong reads a sign and digits of any number.
@@ -84,7 +91,10 @@ func looksNumeric(word string) bool {
 
 // intArg reads an integer argument within [low, high].
 func intArg(word string, low, high int64, bad, outside ErrorCode) (int64, ErrorCode) {
-	n, form := parseInt(word)
+	n, form := digits(word), integer
+	if n < 0 {
+		n, form = parseLong(word)
+	}
 	switch {
 	case form == integer && low <= n && n <= high:
 		return n, NoError

@@ -54,9 +54,8 @@ func (r *request) read(args []string) (err ErrorCode) {
 }
 
 func (r *request) readPeriod(word string) ErrorCode {
-	n, form := parseInt(word)
-	over, ns := bits.Mul64(uint64(n), uint64(r.unit)) // n below 0 is a large number here
-	if form != integer || over != 0 || ns-1 >= uint64(maxPeriod) {
+	over, ns := bits.Mul64(uint64(digits(word)), uint64(r.unit)) // -1 is a large number here
+	if over != 0 || ns-1 >= uint64(maxPeriod) {
 		return r.readTime(word)
 	}
 	r.period = funnel.Nanos(ns)

@@ -43,7 +43,6 @@ var throttleKind = clauseKind{
 type throttleLimiter struct {
 	funnel.ThrottleParams
 	lockout   funnel.Nanos // Lockout, if one may begin
-	drain     funnel.Nanos // how long a full limiter takes to drain
 	key, cell int
 	next      funnel.ThrottleState
 	v         funnel.Verdict
@@ -64,7 +63,7 @@ func (t *throttleLimiter) parse(args []string, r *request) (limit int64, err Err
 	t.UpTo, t.Force, t.Reserve = r.opts&optUpTo != 0, r.opts&optForce != 0, r.opts&optReserve != 0
 	t.Raise, t.Settle = r.opts&optRaise != 0, false
 	t.MaxWait, t.lockout = r.maxWait, r.lockout
-	if t.drain = t.Rate.Drain(t.Limit); t.drain > maxPeriod {
+	if !t.Rate.Drains(t.Limit) {
 		return 0, ErrWindowTooLong
 	}
 	if r.redisCell && t.Rate.Count > int64(t.Rate.Period) {
@@ -132,4 +131,4 @@ func (t *throttleLimiter) fillGaps(c *Call, k *Key) {
 }
 
 // slackBase is the time a full limiter takes to drain, or the period if that is shorter: see Key.slackBase.
-func (t *throttleLimiter) slackBase() funnel.Nanos { return min(t.drain, t.Rate.Period) }
+func (t *throttleLimiter) slackBase() funnel.Nanos { return min(t.Rate.Drain(t.Limit), t.Rate.Period) }

@@ -49,6 +49,13 @@ func (r Rate) Drain(units int64) Nanos {
 	return r.span(units).ceil()
 }
 
+// Drains reports whether units >= 0 drain within MaxPeriod.
+func (r Rate) Drains(units int64) bool {
+	h1, l1 := bits.Mul64(uint64(units), uint64(r.Period))
+	h2, l2 := bits.Mul64(uint64(MaxPeriod), uint64(r.Count))
+	return h1 < h2 || h1 == h2 && l1 <= l2
+}
+
 // span is a length of time: ns + frac/Count nanoseconds, 0 <= frac < Count. Count is that of a
 // rate. Two spans are combined only if both belong to the same rate.
 type span struct {

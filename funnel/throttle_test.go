@@ -22,7 +22,7 @@ func TestThrottle_saturates(t *testing.T) {
 	for _, rate := range rates {
 		for _, limit := range []int64{1, funnel.MaxLimit} {
 			for _, quantity := range []int64{-funnel.MaxLimit - 1, -1, 0, 1, funnel.MaxLimit, funnel.MaxLimit + 1} {
-				if fits(rate, limit) {
+				if rate.Drains(limit) {
 					calls = append(calls, options(funnel.ThrottleParams{Limit: limit, Rate: rate, Quantity: quantity}, most)...)
 				}
 			}
@@ -284,6 +284,3 @@ func (l *limiter) retried(t testing.TB, now funnel.Nanos, p funnel.ThrottleParam
 }
 
 func whole[N ~int64](n N) *big.Rat { return new(big.Rat).SetInt64(int64(n)) }
-
-// fits reports whether a call may have this rate and limit.
-func fits(r funnel.Rate, limit int64) bool { return r.Drain(limit) <= funnel.MaxPeriod }
