@@ -5,7 +5,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +17,7 @@ import (
 // runScript runs the lines of a script, each "TIME CALL" with the time in µs since the Unix epoch, on a server without keys.
 // So replies depend on the script alone. It returns a reply or an error per line. Times before the last one are that one.
 func runScript(script string) (replies []any) {
-	server, last, counted := memory.NewServer(), int64(0), counters{}
-	server.Handle(counted.handle)
+	server, last := memory.NewServer(), int64(0)
 	for line := range strings.Lines(script) {
 		at, call, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		now, _ := strconv.ParseInt(at, 10, 64)
@@ -30,8 +28,6 @@ func runScript(script string) (replies []any) {
 		}
 		reply, err := server.Do(funnel.Micros(last), words...)
 		switch {
-		case len(words) > 0 && strings.EqualFold(words[0], "INFO"):
-			reply = counted.info()
 		case len(words) > 1 && strings.EqualFold(words[0], "COMMAND") && strings.EqualFold(words[1], "DOCS"):
 			reply = docs(words[2:])
 		case !closed:
@@ -42,35 +38,6 @@ func runScript(script string) (replies []any) {
 		replies = append(replies, reply)
 	}
 	return replies
-}
-
-// counters are the fields of INFO gothrottle that count calls, by name.
-type counters map[string]int
-
-// handle runs a call and counts it.
-func (n counters) handle(e *commands.Engine, command *commands.Command, c *commands.Call) commands.ErrorCode {
-	err := e.Run(command, c)
-	outcome := [...]string{commands.Other: "other", commands.Admitted: "admitted", commands.Limited: "limited", commands.Shadowed: "shadowed"}[c.Outcome]
-	if err != commands.NoError {
-		outcome = "errors"
-	} else if c.Outcome != commands.Other && strings.HasPrefix(command.Name, "GO.POLICY") {
-		policy, _, _ := strings.Cut(c.Args[0], ":")
-		n["policies_"+policy+"_"+outcome]++
-		if c.Outcome == commands.Admitted && slices.ContainsFunc(c.Clauses, func(one commands.Clause) bool { return one.Reply[2] <= one.Reply[1]/10 }) {
-			n["policies_"+policy+"_near"]++
-		}
-	}
-	n[command.InfoName()+"_"+outcome]++
-	return err
-}
-
-// info is what INFO prints, without the counters that are 0.
-func (n counters) info() memory.Status {
-	lines := []string{"# gothrottle"}
-	for _, name := range slices.Sorted(maps.Keys(n)) {
-		lines = append(lines, fmt.Sprintf("gothrottle_%s:%d", name, n[name]))
-	}
-	return memory.Status(strings.Join(lines, "\n"))
 }
 
 // docs is what COMMAND DOCS says of commands by name, or of all: pairs of a name and pairs.

@@ -34,8 +34,6 @@ func TestScript(t *testing.T) {
 		{"0 help go.help", "1) \"GO.HELP [command]\"\n2) \"Lists the commands, or explains one of them.\"\n3) \"    command (with or without GO.): The command to explain.\""},
 		{"0 command DOCS GO.Help no", "1) \"go.help\"\n2)  1) \"summary\"\n    2) \"Lists the commands, or explains one of them.\"\n    3) \"since\"\n    4) \"0.1.0\"\n    5) \"group\"\n    6) \"module\"\n    7) \"complexity\"\n    8) \"O(1)\"\n    9) \"syntax\"\n   10) \"GO.HELP [command]\""},
 		{"0 COMMAND DOCS no", "(empty array)"},
-		{"0 CONFIG SET gothrottle.policies \"api SHADOW QUOTA 1 1s\"\n0 GO.POLICY api:bob\n0 GO.POLICY api:bob\n0 GO.QUOTA k 0 1\n0 info GoThrottle",
-			"# gothrottle\ngothrottle_policies_api_admitted:1\ngothrottle_policies_api_near:1\ngothrottle_policies_api_shadowed:1\ngothrottle_policy_admitted:1\ngothrottle_policy_shadowed:1\ngothrottle_quota_errors:1"},
 		{"0 GO.LEASE l 5 60 \"\\x00\\\"\\n\"\n0 GO.INFO l", "1) \"kind\"\n2) \"lease\"\n3) \"expires_in_ms\"\n4) (integer) 75000\n5) \"held\"\n6) (integer) 1\n7) \"holders\"\n8) 1) \"\\x00\\\"\\n\"\n   2) (integer) 60000"},
 		{`0 NO 'it\'s \x' "\q"`, `(error) ERR unknown command 'NO', with args beginning with: 'it's \x' 'q' `},
 	} {

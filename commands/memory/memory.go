@@ -27,7 +27,6 @@ type Server struct {
 	settings map[string]string // of CONFIG
 	lag      funnel.Micros     // see SetLag
 	observe  func(command []string)
-	handle   func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode
 }
 
 // shard holds some of the keys, and runs the calls at them.
@@ -51,7 +50,7 @@ type item struct {
 // NewServer returns a server without keys and policies.
 func NewServer() *Server {
 	settings := map[string]string{"gothrottle.policies": "", "gothrottle.top-keys": "0"}
-	s := &Server{seed: maphash.MakeSeed(), settings: settings, handle: (*commands.Engine).Run}
+	s := &Server{seed: maphash.MakeSeed(), settings: settings}
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.Server, sh.keys = s, map[string]*Value{}
@@ -113,12 +112,6 @@ func (s *Server) SetLag(lag funnel.Micros) { s.share(func() { s.lag = lag }) }
 // Observe makes the server call f for each command that a server with the module would replicate: plain commands, in their
 // order. f does not call the server.
 func (s *Server) Observe(f func(command []string)) { s.share(func() { s.observe = f }) }
-
-// Handle makes the server run f for each call in place of commands.Engine.Run, which f calls. The playground counts calls so,
-// as INFO shows them.
-func (s *Server) Handle(f func(*commands.Engine, *commands.Command, *commands.Call) commands.ErrorCode) {
-	s.share(func() { s.handle = f })
-}
 
 // Get returns a copy of what a key holds, even if it has expired; nil if there is no key.
 func (s *Server) Get(key string) *Value {
@@ -287,7 +280,7 @@ func (s *shard) run(row *commands.Command, c *commands.Call) commands.ErrorCode 
 	for i := range c.Keys {
 		s.load(c, &c.Keys[i])
 	}
-	code := s.handle(s.engine, row, c)
+	code := s.engine.Run(row, c)
 	if code != commands.NoError || !row.Writes() {
 		return code
 	}

@@ -53,7 +53,7 @@ export function consoleView() {
   back = lines.length;
   return {
     element: h('div', { class: 'view' }, h('div', { class: 'lead' }, h('h1', {}, 'A console'),
-      h('p', {}, 'Type commands as in redis-cli. ↑ and ↓ bring lines back. The clock moves only when you move it, as by ', h('code', {}, '+10s'), ' or ', h('code', {}, '+1d2h'), '. HELP and COMMAND DOCS explain the commands, INFO counts your calls. DEL, EXISTS, EXPIRE, PERSIST, TTL, TYPE, SET, TIME, FLUSHALL and CONFIG (for gothrottle.policies and gothrottle.top-keys) work, too.')),
+      h('p', {}, 'Type commands as in redis-cli. ↑ and ↓ bring lines back. The clock moves only when you move it, as by ', h('code', {}, '+10s'), ' or ', h('code', {}, '+1d2h'), '. HELP and COMMAND DOCS explain the commands. DEL, EXISTS, EXPIRE, PERSIST, TTL, TYPE, SET, TIME, FLUSHALL and CONFIG (for gothrottle.policies and gothrottle.top-keys) work, too.')),
     h('section', { class: 'card panel', 'aria-label': 'Console' }, h('div', { class: 'bar-buttons' }, h('span', {}, 'Clock: ', clock), ...['+100ms', '+1s', '+10s', '+1m', '+1h'].map((by) => button(by, () => send(by), { class: 'quiet small' })),
       button('Start again', restart, { class: 'quiet small' }), copyButton('Copy a link', () => { link(); return location.href; }, { class: 'quiet small' })), out, element)),
   };
