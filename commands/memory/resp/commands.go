@@ -321,30 +321,16 @@ func (c *conn) inner(words []string, f Faults) (inner []string, refused any) {
 	return inner, nil
 }
 
-// scriptWords returns the words of the limiter's command that a call of the script makes, or the script's error.
+// scriptWords returns the words of the limiter's command that a call of the script makes, or an error.
 func (c *conn) scriptWords(words []string) ([]string, error) {
-	n, err := strconv.Atoi(words[2])
+	n, _ := strconv.Atoi(words[2])
+	base := strings.TrimSuffix(word(words, 3+min(max(n, 0), len(words))), "_RO")
+	inner, err := memory.ScriptWords(words)
 	switch {
-	case err != nil || n < 0:
-		return nil, memory.Error("ERR value is not an integer or out of range")
-	case n > len(words)-3:
-		return nil, memory.Error("ERR Number of keys can't be greater than number of args")
-	}
-	keys, name := words[3:3+n], word(words, 3+n)
-	base := strings.TrimSuffix(name, "_RO")
-	switch row := commands.Find(name); {
 	case slices.Contains(moduleOnly, base):
 		return nil, memory.Error("ERR " + base + " needs the module")
-	case row == nil:
-		return nil, memory.Error("ERR unknown command '" + name + "': the script has the commands of gothrottle that decide")
-	case n == 0:
-		return nil, memory.Error("ERR the script needs the key in KEYS: write EVALSHA sha 1 key " + base + " ..")
-	case n > 1 && base != "GO.ALL":
-		return nil, memory.Error("ERR " + base + " takes one key")
-	}
-	inner, _ := memory.ScriptWords(words)
-	if all := c.data.KeysOf(inner); n > 1 && !slices.Equal(all, keys) {
-		return nil, memory.Error("ERR the keys after KEY must be those of the script, in the same order")
+	case err != nil || commands.Find(inner[0]) == nil || n > 1 && (base != "GO.ALL" || !slices.Equal(c.data.KeysOf(inner), words[3:3+n])):
+		return nil, memory.Error(fmt.Sprintf("ERR the script does not take the words %q", words[2:]))
 	}
 	return inner, nil
 }

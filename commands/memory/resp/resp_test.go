@@ -351,7 +351,9 @@ func TestNetwork_unknownCommands(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
 		rdb := client(t, s, redis.Options{Protocol: 2})
-		for _, words := range [][]any{{"GET", "k"}, {"SELECT", 1}, {"EVAL", "return 1", 0}, {"CLUSTER", "SLOTS"}, {"SENTINEL", "MASTERS"}, {"EXEC"}} {
+		for _, words := range [][]any{{"GET", "k"}, {"SELECT", 1}, {"EVAL", "return 1", 0}, {"EVAL", script.Text, 9, "k", "GO.QUOTA"},
+			{"EVAL", script.Text, 2, "a", "b", "GO.QUOTA", 5, "1h"}, {"EVAL", script.Text, 1, "k", "GET"}, {"EVAL", script.Text, -1},
+			{"CLUSTER", "SLOTS"}, {"SENTINEL", "MASTERS"}, {"EXEC"}} {
 			var reply redis.Error
 			require.True(t, errors.As(rdb.Do(ctx, words...).Err(), &reply), words)
 		}
