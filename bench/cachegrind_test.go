@@ -37,11 +37,12 @@ func count[B testing.TB](b B, program string, r row) map[string]float64 {
 		s.visit(s.call, s.keys, max(calls, -calls))
 		s.Terminate()
 		for unit, line := range counts {
-			found := regexp.MustCompile(line + `\s+([0-9,]+)`).FindStringSubmatch(s.Log())
+			found := regexp.MustCompile(line+`\s+([0-9,]+)`).FindAllStringSubmatch(s.Log(), -1)
 			if found == nil {
 				b.Fatalf("valgrind does not say %s\n%s", line, server.Tail(s.Log(), 20))
 			}
-			n, err := strconv.ParseFloat(strings.ReplaceAll(found[1], ",", ""), 64)
+			// The last one is the server's: a script that starts it has run other programs.
+			n, err := strconv.ParseFloat(strings.ReplaceAll(found[len(found)-1][1], ",", ""), 64)
 			s.no(err)
 			figures[unit] += math.Copysign(n, float64(calls)) / 4000
 		}
@@ -112,8 +113,8 @@ func within(t *testing.T, program string, r row, bounds map[string]float64) {
 	for try := 0; try < 3 && len(above) > 0; try++ {
 		above = nil
 		for unit, n := range count(t, program, r) {
-			if n > bounds[unit] {
-				above = append(above, fmt.Sprintf("%s: %.1f %s, and %.1f is the bound", r.name, n, unit, bounds[unit]))
+			if n > bounds[unit] || n <= 0 {
+				above = append(above, fmt.Sprintf("%s: %.1f %s, and 0 to %.1f are the bounds", r.name, n, unit, bounds[unit]))
 			}
 		}
 	}
