@@ -61,6 +61,25 @@ func TestReadings(t *testing.T) {
 	}
 }
 
+// The steps get a bounded number of bytes to read, whatever a path looks like.
+func TestReadings_work(t *testing.T) {
+	work, plain := 0, steps
+	defer func() { steps = plain }()
+	steps = nil
+	for _, step := range plain {
+		steps = append(steps, func(p string) string { work += len(p); return step(p) })
+	}
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	for range 300 {
+		unit := spell.Path(r)
+		uri := strings.Repeat(unit, 1+r.IntN(1<<r.IntN(17))/len(unit))
+		work = 0
+		_, _ = readings(uri)
+		require.LessOrEqual(t, work, len(steps)*2*maxReadings, "seed %d: %q, %d bytes", seed, unit, len(uri))
+	}
+}
+
 // A rule that limits matches any value of a header, any case of a method and, if it ignores case, of a path. One that exempts
 // matches all values, in their case.
 func TestHTTP_match(t *testing.T) {

@@ -2,10 +2,10 @@ package rules
 
 import (
 	"cmp"
+	"encoding/hex"
 	"path"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -16,19 +16,20 @@ var (
 	steps     = slices.Concat(normalize, []func(string) string{unescape, unescape}, normalize)
 )
 
-// Clients could write paths with very many readings. Together they may have this many bytes, each with some for itself.
+// Clients could write paths with very many readings, or very long ones. Together they may have this many bytes, each with some
+// for itself.
 const (
-	maxReadings = 64 << 10
+	maxReadings = 32 << 10
 	perReading  = 256
 )
 
 // readings returns the paths that programs may take a URI for, without its origin, its query and a slash at its end. The first
 // one has all escapes and dots resolved, ends before a '#', and has no parameters; rules count by it. all says whether
-// these are all of them: a client could write paths with very many.
+// these are all of them.
 func readings(uri string) (found []string, all bool) {
 	uri, _, _ = strings.Cut(uri, "?")
 	uri = beyondOrigin(uri)
-	if !odd.MatchString(uri) {
+	if !odd(uri) {
 		return []string{uri}, true
 	}
 	first := uri
@@ -39,15 +40,13 @@ func readings(uri string) (found []string, all bool) {
 	known, size := map[string]bool{uri: true}, len(uri)
 	for _, step := range steps {
 		for _, before := range found {
-			reading := step(before)
-			if known[reading] {
-				continue
-			}
-			if size += len(reading) + perReading; size > maxReadings {
+			if size > maxReadings {
 				return []string{first}, false
 			}
-			known[reading] = true
-			found = append(found, reading)
+			if reading := step(before); !known[reading] {
+				known[reading], size = true, size+len(reading)+perReading
+				found = append(found, reading)
+			}
 		}
 	}
 	for i, p := range found {
@@ -57,8 +56,6 @@ func readings(uri string) (found []string, all bool) {
 }
 
 var (
-	// odd is what makes readings of a path differ.
-	odd = regexp.MustCompile(`[%\\;#]|/[./]|[^/]/$`)
 	// escape is a right escape. A wrong one stays in the path.
 	escape = regexp.MustCompile("%[0-9A-Fa-f]{2}")
 
@@ -68,19 +65,22 @@ var (
 	beyondHost = replacing("^(//[^/?#]*)?/?", "/")
 	// beyondSlashes takes what follows any slashes for a host, too.
 	beyondSlashes = replacing("^(//+[^/?#]*)?/?", "/")
-	// unblanked is without what URLs of browsers and Node lose at their ends, and anywhere.
-	unblanked  = replacing("^[\x00-\x20]+|[\x00-\x20]+$|[\t\n\r]", "")
-	beforeMark = before("?#")
+	beforeMark    = before("?#")
 	// beforeParameter is for find-my-way: a parameter begins a query.
 	beforeParameter = before(";")
 	// withoutParameters drops those of a part of a path, as in /a;x=1/b.
 	withoutParameters = replacing(";[^/]*", "")
 	// dotted is for dots in escapes, which URLs of browsers and Node take for dots.
-	dotted = replacing("%2[eE]", ".")
+	dotted = strings.NewReplacer("%2e", ".", "%2E", ".").Replace
 	// merged makes one slash of several.
 	merged  = replacing("//+", "/")
-	slashed = replacing(`\\`, "/")
+	slashed = strings.NewReplacer(`\`, "/").Replace
 )
+
+// odd says whether readings of a path can differ.
+func odd(p string) bool {
+	return strings.ContainsAny(p, `%\;#`) || strings.Contains(p, "//") || strings.Contains(p, "/.") || len(p) > 1 && strings.HasSuffix(p, "/")
+}
 
 // replacing returns a step that replaces each match of a pattern.
 func replacing(pattern, by string) func(string) string {
@@ -98,8 +98,14 @@ func before(marks string) func(string) string {
 	}
 }
 
-// asURL is what new URL(p, base) does in browsers and Node: any slashes and backslashes at the beginning are before a host.
-func asURL(p string) string { return beyondSlashes(slashed(unblanked(p))) }
+// asURL is what new URL(p, base) does in browsers and Node: blanks at the ends are lost, some of them anywhere, and any slashes and
+// backslashes at the beginning are before a host.
+func asURL(p string) string {
+	p = strings.TrimFunc(p, func(c rune) bool { return c <= ' ' })
+	return beyondSlashes(unbroken.Replace(p))
+}
+
+var unbroken = strings.NewReplacer("\t", "", "\n", "", "\r", "", `\`, "/")
 
 // withoutDots resolves dots by RFC 3986, 5.2.4: slashes that follow each other have a part between them, which is empty.
 func withoutDots(p string) string {
@@ -121,7 +127,7 @@ func withoutDots(p string) string {
 // unescape resolves the escapes of a path.
 func unescape(p string) string {
 	return escape.ReplaceAllStringFunc(p, func(e string) string {
-		c, _ := strconv.ParseUint(e[1:], 16, 8)
-		return string([]byte{byte(c)})
+		c, _ := hex.DecodeString(e[1:])
+		return string(c)
 	})
 }
