@@ -14,14 +14,13 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	client "github.com/envoyproxy/go-control-plane/pkg/client/sotw/v3"
+	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	config "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -37,8 +36,6 @@ type Options struct {
 	MaxMessage     int                                              // bytes
 	First, Longest time.Duration                                    // between two connections: twice as long each time
 }
-
-const typeURL = "type.googleapis.com/ratelimit.config.ratelimit.v3.RateLimitConfig"
 
 // Receive passes all rules to load when they come, until the context ends, and connects again after an error. The server
 // gets load's error as the reason why its rules are refused. away reports why no rules can come, nil once they can.
@@ -57,14 +54,7 @@ func (o *Options) Receive(ctx context.Context, load func([]rules.File, error) er
 		away(err)
 		wait := pause/2 + rand.N(pause/2+1)
 		log.Warn("the xDS server is away: the rules stay as they are", "server", o.Server, "again in", wait, "error", err)
-		sleep(ctx, wait)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
+		time.Sleep(wait)
 	}
 }
 
@@ -86,37 +76,31 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		return err
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(metadata.NewOutgoingContext(ctx, o.Headers))
 	defer cancel(nil)
 	again := time.AfterFunc(math.MaxInt64, func() { cancel(errRefused) })
 	defer again.Stop()
-	ads, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(metadata.NewOutgoingContext(ctx, o.Headers))
-	if err != nil {
+	ads := client.NewADSClient(ctx, o.Node, resource.RateLimitConfigType)
+	if err := ads.InitConnect(conn); err != nil {
 		return err
 	}
-	req, refused := &discovery.DiscoveryRequest{Node: o.Node, TypeUrl: typeURL}, ""
-	for {
-		_ = ads.Send(req) // its error is Recv's
-		r, err := ads.Recv()
+	for refused := ""; ; {
+		r, err := ads.Fetch()
 		if err != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
-		req.ResponseNonce = r.GetNonce()
-		if req.ErrorDetail != nil && r.GetVersionInfo() == refused { // go-control-plane sends it again at once, without end
-			sleep(ctx, o.First)
-			continue
-		}
 		again.Stop()
 		came()
-		req.ErrorDetail = nil
-		files, err := Files(r.GetResources())
-		if err = load(files, err); err != nil {
-			refused = r.GetVersionInfo()
-			again.Reset(o.Longest)
-			req.ErrorDetail = status.New(codes.InvalidArgument, err.Error()).Proto()
-		} else {
-			req.VersionInfo = r.GetVersionInfo()
+		files, err := Files(r.Resources)
+		if err = load(files, err); err == nil {
+			refused, _ = "", ads.Ack() // its error is Fetch's
+			continue
 		}
+		if refused == err.Error() { // go-control-plane sends them again at once, without end
+			time.Sleep(o.First)
+		}
+		again.Reset(o.Longest)
+		refused, _ = err.Error(), ads.Nack(err.Error())
 	}
 }
 
