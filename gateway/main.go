@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,10 +25,14 @@ import (
 	"time"
 	_ "time/tzdata" // for time_zone: the image has no files
 
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 
 	"gothrottle/gateway/internal/engine"
@@ -64,16 +69,22 @@ func run(ctx context.Context, env func(name string) string, out io.Writer) error
 	} else if err != nil {
 		return err
 	}
-	if p.traces, err = serve.NewTraces(ctx, set.tracing); err != nil {
-		return err
+	if set.tracing {
+		end, err := serve.Trace(ctx)
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
-	defer p.traces.Close()
 	return p.listen(ctx)
 }
 
 // newProgram makes a gateway without rules. The caller closes it.
 func newProgram(set *settings, out io.Writer) (*program, error) {
-	set.log = newLogger(set, out)
+	o := &slog.HandlerOptions{Level: set.logLevel}
+	if set.log = slog.New(slog.NewTextHandler(out, o)); set.env["LOG_FORMAT"] == "json" {
+		set.log = slog.New(slog.NewJSONHandler(out, o))
+	}
 	for _, name := range set.unused {
 		set.log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
@@ -89,7 +100,7 @@ func newProgram(set *settings, out io.Writer) (*program, error) {
 
 // close gives the units of budgets back, and ends the connections to the server.
 func (p *program) close() {
-	_ = p.decides.Close()
+	_ = p.decides.Remote.Close()
 	_ = p.rdb.Close()
 }
 
@@ -99,10 +110,7 @@ func (p *program) begin(ctx context.Context) error {
 	if err := p.firstRules(ctx); err != nil {
 		return err
 	}
-	err := p.decides.Check(ctx)
-	if err == nil {
-		err = p.decides.Probe(ctx)
-	}
+	err := cmp.Or(p.decides.Remote.Check(ctx), p.decides.Probe(ctx))
 	if engine.Refuses(err) {
 		return fmt.Errorf("the server %s refuses the gateway: %w", p.redis.Addrs, err)
 	}
@@ -110,50 +118,38 @@ func (p *program) begin(ctx context.Context) error {
 	return nil
 }
 
-func newLogger(s *settings, out io.Writer) *slog.Logger {
-	o := &slog.HandlerOptions{Level: s.logLevel}
-	if s.logJSON {
-		return slog.New(slog.NewJSONHandler(out, o))
-	}
-	return slog.New(slog.NewTextHandler(out, o))
+// webServer ends connections of clients that send or read slowly. Proxies keep idle ones for two minutes at most, and ask again
+// over another one if this one ends while they use it.
+func webServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// freeSocket removes a socket that no program listens at. A killed program leaves its socket, and no other can listen there.
-func freeSocket(path string) {
-	file, err := os.Stat(path)
-	if err != nil || file.Mode().Type() != os.ModeSocket {
-		return
-	}
-	conn, err := net.Dial("unix", path)
-	if err == nil {
-		_ = conn.Close()
-	} else if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(path)
-	}
-}
-
-// listen opens the three listeners and serves until the context ends. Then requests under way have 10 s to end.
+// listen opens the listeners and serves until the context ends. Then requests under way have 10 s to end.
 func (p *program) listen(ctx context.Context) error {
-	if p.grpcNet == "unix" {
-		freeSocket(p.grpcAt)
-	}
 	server := p.grpcServer()
 	forClients, forOperators := p.answers.Handlers()
-	web := &http.Server{Handler: p.traces.HTTP(forClients), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
-	debugWeb := &http.Server{Handler: forOperators, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-	failed := make(chan error, 4)
+	web, debugWeb, metrics := webServer(forClients), webServer(forOperators), webServer(p.answers.Metrics())
+	if p.tracing {
+		web.Handler = otelhttp.NewHandler(forClients, "", otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthcheck" }))
+	}
 	type listener struct {
-		network, address string
-		serve            func(net.Listener) error
+		address string
+		serve   func(net.Listener) error
 	}
-	all := []listener{{p.grpcNet, p.grpcAt, server.Serve}, {"tcp", p.httpAt, web.Serve}, {"tcp", p.debugAt, debugWeb.Serve}}
+	all := []listener{{p.httpAt, web.Serve}, {p.debugAt, debugWeb.Serve}, {p.grpcAt, server.Serve}}
 	if p.on("USE_PROMETHEUS") {
-		scraped := &http.Server{Handler: p.answers.Metrics(p.metricsPath), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
-		defer scraped.Close()
-		all = append(all, listener{"tcp", p.env["PROMETHEUS_ADDR"], scraped.Serve})
+		all = append(all, listener{p.env["PROMETHEUS_ADDR"], metrics.Serve})
 	}
+	failed := make(chan error, len(all))
 	for _, at := range all {
-		l, err := net.Listen(at.network, at.address)
+		network := "tcp"
+		if at.address == p.env["GRPC_UDS"] {
+			network = "unix"
+			if file, err := os.Stat(at.address); err == nil && file.Mode().Type() == os.ModeSocket {
+				_ = os.Remove(at.address) // a killed program has left it: one that serves would have the port of HTTP
+			}
+		}
+		l, err := net.Listen(network, at.address)
 		if err != nil {
 			return fmt.Errorf("%w: choose another PORT, GRPC_PORT, GRPC_UDS, DEBUG_PORT or PROMETHEUS_ADDR", err)
 		}
@@ -176,8 +172,7 @@ func (p *program) listen(ctx context.Context) error {
 	ended.Go(func() { _ = web.Shutdown(last) }) // it waits for connections without a request, too
 	server.GracefulStop()
 	ended.Wait()
-	_ = debugWeb.Close()
-	return err
+	return errors.Join(err, debugWeb.Close(), metrics.Close())
 }
 
 func (p *program) grpcServer() *grpc.Server {
@@ -189,13 +184,16 @@ func (p *program) grpcServer() *grpc.Server {
 		grpc.ConnectionTimeout(10 * time.Second), // the end waits for connections without a greeting, too
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		p.traces.GRPC,
+	}
+	if p.tracing {
+		o = append(o, grpc.StatsHandler(otelgrpc.NewServerHandler()))
 	}
 	if p.grpcTLS != nil {
 		o = append(o, grpc.Creds(credentials.NewTLS(p.grpcTLS)))
 	}
 	server := grpc.NewServer(o...)
-	p.answers.Register(server)
+	pb.RegisterRateLimitServiceServer(server, p.answers)
+	healthpb.RegisterHealthServer(server, p.answers.Health)
 	return server
 }
 
@@ -205,10 +203,10 @@ type program struct {
 	rdb     redis.UniversalClient
 	decides *engine.Engine
 	answers *serve.Service
-	traces  serve.Traces
-	files   []rules.File // that were read last, nil after an error
+	files   []rules.File // that were read last
+	came    string       // the error with which they came
 	refused error        // why these rules aren't in force
-	why     string       // the server doesn't decide
+	noted   string       // of the server
 }
 
 // firstRules puts rules into force. Without FORCE_START_WITHOUT_INITIAL_CONFIG it waits for those that come over xDS, and
@@ -237,23 +235,20 @@ func (p *program) firstRules(ctx context.Context) error {
 
 // use puts the rules of files into force if all are right. It counts and logs a set once, though the set comes again.
 func (p *program) use(files []rules.File, err error) error {
-	known := err == nil && p.files != nil && slices.Equal(files, p.files) || err != nil && fmt.Sprint(err) == fmt.Sprint(p.refused)
+	if came := fmt.Sprint(err); came == p.came && slices.Equal(files, p.files) {
+		p.answers.Stale(p.refused)
+		return p.refused
+	}
+	p.files, p.came = files, fmt.Sprint(err)
 	var set *rules.Set
-	switch {
-	case known:
-		err = p.refused
-	case err != nil: // then the same rules are loaded again, and are not stale
-		p.files = nil
-	default:
-		p.files = files
-		if set, err = rules.Parse(files, p.rules); err == nil {
-			err = p.decides.Load(set)
-		}
+	if err == nil {
+		set, err = rules.Parse(files, p.rules)
+	}
+	if err == nil {
+		err = p.decides.Load(set)
 	}
 	p.refused = err
-	if p.answers.Stale(err); known {
-		return err
-	}
+	p.answers.Stale(err)
 	if p.answers.Loaded(err); err != nil {
 		rest := "the old ones stay in force"
 		if p.answers.Rules.Load().Domains == nil {
@@ -264,9 +259,6 @@ func (p *program) use(files []rules.File, err error) error {
 	}
 	for _, line := range set.Warnings {
 		p.log.Warn(line)
-	}
-	for _, name := range set.KeepHTTP(p.answers.Rules.Load()) {
-		p.log.Warn("a domain has no http rules any more: until a restart, /check admits all its requests", "domain", name)
 	}
 	if len(set.HTTP) > 1 {
 		p.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(set.HTTP)))
@@ -290,25 +282,16 @@ func (p *program) watch(ctx context.Context, every time.Duration) {
 // a proxy that takes an unready one for unavailable would admit what on_failure refuses.
 func (p *program) note(err error) {
 	p.answers.Away(err)
-	why := ""
-	if err != nil {
-		why = "unavailable"
-	}
-	if engine.Refuses(err) {
-		why = err.Error()
-	}
-	switch before := p.why; {
-	case why == before:
-	case why == "":
-		p.log.Info("the server decides again")
+	level, text := slog.LevelInfo, "the server decides again"
+	switch {
 	case engine.Refuses(err):
-		p.log.Error("the server refuses the gateway: each rule's on_failure decides until somebody changes that", "error", err)
-	default:
-		p.log.Warn("the server is unavailable: each rule's on_failure decides until it is back", "error", err)
+		level, text = slog.LevelError, fmt.Sprint("the server refuses the gateway: each rule's on_failure decides until somebody changes that: ", err)
+	case err != nil:
+		level, text = slog.LevelWarn, "the server is unavailable: each rule's on_failure decides until it is back"
 	}
-	p.why = why
-	ready := !p.needsRules || len(p.answers.Rules.Load().Domains) > 0
-	if before := p.answers.Ready(ready); ready && !before {
-		p.log.Info("rules have come, and the gateway is ready")
+	if before := p.noted; text != before && (err != nil || before != "") {
+		p.log.Log(context.Background(), level, text, "error", err)
+		p.noted = text
 	}
+	p.answers.Ready(!p.needsRules || len(p.answers.Rules.Load().Domains) > 0)
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -32,14 +31,12 @@ type settings struct {
 	env                     map[string]string // the text of each row of the table, or its default
 	wrong                   []error
 	unused                  []string // the settings that are set and have no effect
-	grpcNet                 string   // tcp or unix
 	grpcAt, httpAt, debugAt string
 	config                  string // a file or folder of rules
 	logLevel                slog.Level
-	logJSON, tracing        bool
-	force                   bool   // start without rules
-	needsRules              bool   // not ready without rules
-	metricsPath             string // of /metrics at PROMETHEUS_ADDR
+	tracing                 bool
+	force                   bool // start without rules
+	needsRules              bool // not ready without rules
 	rules                   rules.Options
 	xds                     *xds.Options // instead of files; nil: files
 
@@ -68,21 +65,20 @@ func (s *settings) table() *flag.FlagSet {
 			f.String(name, without, means)
 		}
 	}
-	alike("", "no effect: `DECISION_TIMEOUT` bounds a decision", "REDIS_TIMEOUT", "REDIS_POOL_ON_EMPTY_BEHAVIOR")
-	alike("", "no effect: use `excess: refuse` or a `hash_tag`", "STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT")
-	alike("", "no effect: see [metrics](#metrics)", strings.Fields(`DISABLE_STATS EXTRA_TAGS PROMETHEUS_MAPPER_YAML USE_STATSD USE_DOG_STATSD
-		PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS STATSD_HOST STATSD_PORT STATS_FLUSH_INTERVAL USE_DOG_STATSD_MOGRIFIERS`)...)
-	alike("", "no effect: see `TRACING_ENABLED`", strings.Fields(`TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE TRACING_SERVICE_INSTANCE_ID
-		TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE`)...)
-	alike("", "no effect", strings.Fields(`CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL EXPIRATION_JITTER_MAX_SECONDS LOCAL_CACHE_SIZE_IN_BYTES
-		MEMCACHE_HOST_PORT MEMCACHE_MAX_IDLE_CONNS MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_TLS MEMCACHE_TLS_CACERT
-		MEMCACHE_TLS_CLIENT_CERT MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION REDIS_CLUSTER_PIPELINE_PARALLELISM
-		REDIS_HEALTH_CHECK_ACTIVE_CONNECTION REDIS_PERSECOND REDIS_PERSECOND_AUTH REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM
-		REDIS_PERSECOND_PIPELINE_LIMIT REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE
-		REDIS_PERSECOND_SENTINEL_AUTH REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_TLS REDIS_PERSECOND_TYPE
-		REDIS_PERSECOND_URL REDIS_PIPELINE_LIMIT REDIS_PIPELINE_WINDOW REDIS_SOCKET_TYPE REDIS_STARTUP_INITIAL_INTERVAL
-		REDIS_STARTUP_MAX_ELAPSED_TIME REDIS_STARTUP_MAX_INTERVAL RUNTIME_IGNOREDOTFILES RUNTIME_WATCH_ROOT XDS_CLIENT_BACKOFF_JITTER
-		XDS_CLIENT_BACKOFF_RANDOM_FACTOR`)...)
+	alike("", "no effect", strings.Fields(`CONFIG_GRPC_XDS_SERVER_CONNECT_RETRY_INTERVAL DISABLE_STATS
+		EXPIRATION_JITTER_MAX_SECONDS EXTRA_TAGS LOCAL_CACHE_SIZE_IN_BYTES MEMCACHE_HOST_PORT MEMCACHE_MAX_IDLE_CONNS
+		MEMCACHE_SRV MEMCACHE_SRV_REFRESH MEMCACHE_TLS MEMCACHE_TLS_CACERT MEMCACHE_TLS_CLIENT_CERT
+		MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICATION PROMETHEUS_MAPPER_YAML PROMETHEUS_PATH
+		PROMETHEUS_RESPONSE_TIME_AS_MILLISECONDS REDIS_CLUSTER_PIPELINE_PARALLELISM REDIS_HEALTH_CHECK_ACTIVE_CONNECTION
+		REDIS_PERSECOND REDIS_PERSECOND_AUTH REDIS_PERSECOND_CLUSTER_PIPELINE_PARALLELISM REDIS_PERSECOND_PIPELINE_LIMIT
+		REDIS_PERSECOND_PIPELINE_WINDOW REDIS_PERSECOND_POOL_ON_EMPTY_BEHAVIOR REDIS_PERSECOND_POOL_SIZE
+		REDIS_PERSECOND_SENTINEL_AUTH REDIS_PERSECOND_SOCKET_TYPE REDIS_PERSECOND_TIMEOUT REDIS_PERSECOND_TLS
+		REDIS_PERSECOND_TYPE REDIS_PERSECOND_URL REDIS_PIPELINE_LIMIT REDIS_PIPELINE_WINDOW REDIS_POOL_ON_EMPTY_BEHAVIOR
+		REDIS_SOCKET_TYPE REDIS_STARTUP_INITIAL_INTERVAL REDIS_STARTUP_MAX_ELAPSED_TIME REDIS_STARTUP_MAX_INTERVAL
+		REDIS_TIMEOUT RUNTIME_IGNOREDOTFILES RUNTIME_WATCH_ROOT STATSD_HOST STATSD_PORT STATS_FLUSH_INTERVAL
+		STOP_CACHE_KEY_INCREMENT_WHEN_OVERLIMIT TRACING_EXPORTER_PROTOCOL TRACING_SAMPLING_RATE
+		TRACING_SERVICE_INSTANCE_ID TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE USE_DOG_STATSD
+		USE_DOG_STATSD_MOGRIFIERS USE_STATSD XDS_CLIENT_BACKOFF_JITTER XDS_CLIENT_BACKOFF_RANDOM_FACTOR`)...)
 
 	f.String("CONFIG", "", "the rules: a file, or a folder with one file per domain")
 	f.String("RUNTIME_ROOT", "/srv/runtime_data/current", "without `CONFIG`, the rules are in ROOT/SUBDIRECTORY/APPDIRECTORY")
@@ -124,9 +120,8 @@ func (s *settings) table() *flag.FlagSet {
 	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "the header with the seconds until the window ends")
 
 	f.String("DEBUG_PORT", "6070", "the port for `/metrics`, `/rules` and `/explain`")
-	f.Bool("USE_PROMETHEUS", false, "serve the metrics at `PROMETHEUS_ADDR`, too")
+	f.Bool("USE_PROMETHEUS", false, "serve the metrics at `PROMETHEUS_ADDR`, too, at each path")
 	f.String("PROMETHEUS_ADDR", ":9090", "host:port for Prometheus")
-	f.StringVar(&s.metricsPath, "PROMETHEUS_PATH", "/metrics", "the path of the metrics at `PROMETHEUS_ADDR`")
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "send a span per call by OTLP over HTTP, under the caller's `traceparent`; `OTEL_*` set service, collector and sampler")
 	f.Var(words{"info", "trace", "debug", "warn", "warning", "error", "fatal", "panic"}, "LOG_LEVEL", "the least important lines to log")
 	f.Var(words{"text", "json"}, "LOG_FORMAT", "the form of log lines")
@@ -177,11 +172,8 @@ func readSettings(env func(name string) string) (*settings, error) {
 	s.check()
 	s.httpAt = net.JoinHostPort(s.env["HOST"], s.env["PORT"])
 	s.debugAt = net.JoinHostPort(s.env["DEBUG_HOST"], s.env["DEBUG_PORT"])
-	if s.grpcNet, s.grpcAt = "tcp", net.JoinHostPort(s.env["GRPC_HOST"], s.env["GRPC_PORT"]); s.env["GRPC_UDS"] != "" {
-		s.grpcNet, s.grpcAt = "unix", s.env["GRPC_UDS"]
-	}
+	s.grpcAt = cmp.Or(s.env["GRPC_UDS"], net.JoinHostPort(s.env["GRPC_HOST"], s.env["GRPC_PORT"]))
 	s.config = cmp.Or(s.env["CONFIG"], path.Join(s.env["RUNTIME_ROOT"], s.env["RUNTIME_SUBDIRECTORY"], s.env["RUNTIME_APPDIRECTORY"]))
-	s.logJSON = s.env["LOG_FORMAT"] == "json"
 	level := strings.NewReplacer("trace", "debug", "warning", "warn", "fatal", "error", "panic", "error").Replace(s.env["LOG_LEVEL"])
 	s.refuse("LOG_LEVEL", s.logLevel.UnmarshalText([]byte(level)))
 	if s.redis = s.redisOptions(); s.on("REDIS_TLS") || s.redis.TLSConfig != nil {
@@ -210,9 +202,6 @@ func (s *settings) check() {
 	}
 	if near := s.serve.Near; !(near >= 0 && near <= 1) {
 		s.refuse("NEAR_LIMIT_RATIO", errors.New("it must be from 0 to 1"))
-	}
-	if clean := path.Clean(s.metricsPath); clean[0] != '/' || clean != s.metricsPath || strings.ContainsAny(clean, "{} ") {
-		s.refuse("PROMETHEUS_PATH", errors.New("it must be a path, such as /metrics"))
 	}
 	if begin := strings.Index(s.engine.Prefix, "{"); begin >= 0 && strings.Index(s.engine.Prefix[begin:], "}") < 2 {
 		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
@@ -275,7 +264,8 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 		if strings.Contains(address, "://") {
 			parsed, err := redis.ParseURL(address)
 			if err != nil || strings.Contains(address, "#") {
-				s.refuse("REDIS_URL", urlMistake(err))
+				s.refuse("REDIS_URL", errors.New("it isn't a URL such as redis://user:password@server:6379/0: "+ // a password may be in each part
+					"encode %, /, #, ? and a comma in a password, as %25, %2F, %23, %3F and %2C"))
 				break
 			}
 			o.Addrs[i], o.DB, o.TLSConfig = parsed.Addr, parsed.DB, parsed.TLSConfig
@@ -283,19 +273,6 @@ func (s *settings) redisOptions() *redis.UniversalOptions {
 		}
 	}
 	return o
-}
-
-// urlMistake says what is wrong with an address, without any part of it: a password may be in each.
-func urlMistake(err error) error {
-	cause := "it has a #"
-	if wrong := (*url.Error)(nil); errors.As(err, &wrong) {
-		err = wrong.Err
-	}
-	if err != nil {
-		cause = strings.TrimPrefix(strings.TrimPrefix(err.Error(), "redis: "), "net/url: ")
-		cause = strings.TrimSpace(cause[:strings.IndexAny(cause+":", `:"`)])
-	}
-	return errors.New(cause + ": encode %, /, #, ? and a comma in a password, as %25, %2F, %23, %3F and %2C")
 }
 
 // login reads a password, or a user and a password with a colon between them.

@@ -60,8 +60,8 @@ func TestSettings(t *testing.T) {
 		"CONFIG_GRPC_XDS_NODE_METADATA": "k=v", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "7", "USE_STATSD": "true", "MEMCACHE_SRV": "a"}))
 	require.NoError(t, err)
 	require.Equal(t, serve.Options{Near: 1, Quota: true, Limit: "x", Remaining: "y", Reset: "z"}, s.serve)
-	require.Equal(t, []any{true, slog.LevelWarn, "/r/s/a", []string{"MEMCACHE_SRV", "USE_STATSD"}, true, 3, 2 * time.Second, 3 * time.Second, 7, "v"},
-		[]any{s.logJSON, s.logLevel, s.config, s.unused, s.rules.Merge, s.redis.PoolSize, s.maxAge, s.grace, s.xds.MaxMessage, s.xds.Node.Metadata.AsMap()["k"]})
+	require.Equal(t, []any{"json", slog.LevelWarn, "/r/s/a", []string{"MEMCACHE_SRV", "USE_STATSD"}, true, 3, 2 * time.Second, 3 * time.Second, 7, "v"},
+		[]any{s.env["LOG_FORMAT"], s.logLevel, s.config, s.unused, s.rules.Merge, s.redis.PoolSize, s.maxAge, s.grace, s.xds.MaxMessage, s.xds.Node.Metadata.AsMap()["k"]})
 	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true", "REDIS_TYPE": "odd",
 		"CONFIG_TYPE": "files", "DEFAULT_ALGORITHM": "lucky", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "NEAR_LIMIT_RATIO": "1.1"}
 	_, err = readSettings(of(wrong))
@@ -69,7 +69,6 @@ func TestSettings(t *testing.T) {
 		require.ErrorContains(t, err, strings.Replace(name, "USE_TLS", "TLS_CERT", 1))
 	}
 	for _, env := range []map[string]string{{"REDIS_TYPE": "sentinel"}, {"REDIS_URL": "redis://:x:y"}, {"REDIS_TLS": "true", "REDIS_TLS_CACERT": "none"},
-		{"PROMETHEUS_PATH": "/a//b"}, {"PROMETHEUS_PATH": "metrics"}, {"PROMETHEUS_PATH": "/{a}"},
 		{"CACHE_KEY_PREFIX": "a{b"}, {"CACHE_KEY_PREFIX": "{}{t}"}, {"CACHE_KEY_PREFIX": "}{"}, {"NEAR_LIMIT_RATIO": "-0.1"}, {"NEAR_LIMIT_RATIO": "nan"}} {
 		_, err := readSettings(of(env))
 		require.Error(t, err, env)

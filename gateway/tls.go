@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"os"
-	"slices"
 	"sync/atomic"
 )
 
@@ -16,14 +15,11 @@ func (s *settings) serverTLS() *tls.Config {
 	var last atomic.Pointer[tls.Certificate]
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
-		before := last.Load()
-		switch {
-		case err != nil && before != nil:
+		if before := last.Load(); err != nil && before != nil {
 			s.log.Error("the certificate cannot be read, and the last one is used", "file", cert, "error", err)
 			return before, nil
-		case err == nil && (before == nil || !slices.Equal(before.Certificate[0], pair.Certificate[0])):
+		} else if err == nil {
 			last.Store(&pair)
-			s.log.Info("a certificate is in use", "file", cert, "until", pair.Leaf.NotAfter)
 		}
 		return &pair, err
 	}
@@ -76,8 +72,10 @@ func (s *settings) redisTLS(anyName bool) *tls.Config {
 			for _, one := range state.PeerCertificates[1:] {
 				o.Intermediates.AddCert(one)
 			}
-			_, err := state.PeerCertificates[0].Verify(o)
-			return err
+			if _, err := state.PeerCertificates[0].Verify(o); err != nil {
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+			}
+			return nil
 		}
 	}
 	return c

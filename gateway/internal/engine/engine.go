@@ -3,7 +3,7 @@ package engine
 
 import (
 	"context"
-	"crypto/x509"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -36,8 +36,8 @@ type Options struct {
 type Engine struct {
 	Options
 	Memory *memory.Table // in which on_failure: local counts
-	remote store
-	local  store // in Memory, while the server is unavailable
+	Remote store         // the server
+	local  store         // in Memory, while the server is unavailable
 	log    *slog.Logger
 	logged sync.Map // by text: the Unix seconds when Complain has logged it
 	limits atomic.Pointer[map[*rules.Limit]*bound]
@@ -89,18 +89,11 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Options: o, Memory: memory.NewTable(int(max(o.LocalKeys, 1))), remote: store{Client: remote}, log: log}
-	local, err := throttle.New(here{e.Memory}, throttle.Logger(log), throttle.DenyCache(false))
-	if err != nil {
-		return nil, err
-	}
-	e.local = store{local, true}
+	e := &Engine{Options: o, Memory: memory.NewTable(int(max(o.LocalKeys, 1))), Remote: remote, log: log}
 	e.limits.Store(&map[*rules.Limit]*bound{})
-	return e, nil
+	e.local, err = throttle.New(here{e.Memory}, throttle.Logger(log), throttle.DenyCache(false))
+	return e, err
 }
-
-// Check asks each node of the server whether it has the module, or runs the script.
-func (e *Engine) Check(ctx context.Context) error { return e.remote.Check(ctx) }
 
 // here is the table of this process, for package throttle.
 type here struct{ *memory.Table }
@@ -111,9 +104,6 @@ func (h here) Process(_ context.Context, cmd redis.Cmder) error {
 	return err
 }
 
-// Close gives the units of budgets back.
-func (e *Engine) Close() error { return e.remote.Close() }
-
 // Load makes the limiters of rules, so that no decision has to look for them. It returns an error if the server would refuse
 // one; those before stay then.
 func (e *Engine) Load(set *rules.Set) error {
@@ -123,7 +113,7 @@ func (e *Engine) Load(set *rules.Set) error {
 			continue
 		}
 		limits[m] = e.bind(m)
-		if _, err := limits[m].at(e.remote).Info(); err != nil {
+		if _, err := limits[m].at[e.Remote].Info(); err != nil {
 			return fmt.Errorf("%s: rule %s: %w", m.Place, m.Path, err)
 		}
 	}
@@ -131,37 +121,25 @@ func (e *Engine) Load(set *rules.Set) error {
 	return nil
 }
 
-// Probe takes nothing at a key that nobody uses, by each kind of limiter that the rules have, and returns the first error.
-// If they have none, it asks as for a limit that comes with a request.
+// Probe gives back what nobody has taken, by each kind of limiter that the rules have, and returns the first error: a replica
+// refuses that. If they have none, it asks as for a limit that comes with a request.
 func (e *Engine) Probe(ctx context.Context) error {
-	kinds := map[rules.Algorithm]*rules.Limit{}
+	kinds := map[rules.Algorithm]bool{}
 	for m := range *e.limits.Load() {
-		kinds[m.Algorithm] = m
+		kinds[m.Algorithm] = true
 	}
 	if len(kinds) == 0 {
-		m := &rules.Limit{Units: 1, Period: time.Second}
-		m.Algorithm = rules.FixedWindow
-		kinds[m.Algorithm] = m
+		kinds[rules.FixedWindow] = true
 	}
-	for _, m := range kinds {
-		if err := e.probe(ctx, *m); err != nil {
+	for kind := range kinds {
+		a := &Ask{Found: rules.Found{Limit: &rules.Limit{Units: 1, Period: time.Second}, Key: "gothrottle.probe", Holder: "gothrottle.probe"}, Hits: -1}
+		a.Algorithm = kind
+		a.bound = e.bind(a.Limit)
+		if _, err := e.askOne(ctx, e.Remote, a); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// probe settles nothing, or gives back a slot that nobody holds: a replica refuses both.
-func (e *Engine) probe(ctx context.Context, m rules.Limit) error {
-	m.Lockout = nil // Settle doesn't work with it
-	a := &Ask{Found: rules.Found{Key: "gothrottle.probe", Holder: "gothrottle.probe"}, Hits: -1}
-	by := newLimiter(e.remote.Client, &m)
-	if c, ok := by.(counter); ok {
-		_, err := c.Settle(ctx, a.Key, 0)
-		return err
-	}
-	_, err := askSlot(ctx, by.(throttle.Slots), a)
-	return err
 }
 
 // transient are the beginnings of a server's errors that pass by themselves.
@@ -170,20 +148,12 @@ var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BU
 // Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings. Plain words at a port
 // for TLS, or the reverse, look like a server that is unavailable.
 func Refuses(err error) bool {
-	var reply redis.Error
-	var untrusted x509.UnknownAuthorityError
-	var name x509.HostnameError
-	var invalid x509.CertificateInvalidError
+	var reply redis.Error // also if no Sentinel knows the name of the master
+	var untrusted *tls.CertificateVerificationError
 	var far *net.OpError
-	switch {
-	case errors.Is(err, throttle.ErrNoModule),
-		errors.As(err, &untrusted), errors.As(err, &name), errors.As(err, &invalid),
-		errors.As(err, &far) && far.Op == "remote error": // of TLS: the server wants another certificate
-		return true
-	case errors.As(err, &reply): // among them that no Sentinel knows the name of the master
-		return !slices.ContainsFunc(transient, func(begin string) bool { return strings.HasPrefix(reply.Error(), begin) })
-	}
-	return false
+	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &untrusted) ||
+		errors.As(err, &far) && far.Op == "remote error" || // of TLS: the server wants another certificate
+		errors.As(err, &reply) && !slices.ContainsFunc(transient, func(begin string) bool { return strings.HasPrefix(reply.Error(), begin) })
 }
 
 // Replace takes the limits away that another limit of the request replaces, and those of rules without one.
@@ -227,7 +197,7 @@ func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 	wg.Wait()
 }
 
-// calls returns the asks that are decided by one call each, by their groups.
+// calls returns the asks that are decided by one call each, by their groups: one goroutine decides a group.
 func (e *Engine) calls(asks []Ask) map[string][][]*Ask {
 	for i := range asks {
 		if a := &asks[i]; a.Limit != nil {
@@ -240,7 +210,10 @@ func (e *Engine) calls(asks []Ask) map[string][][]*Ask {
 		if a.Limit == nil || a.inside {
 			continue
 		}
-		group := a.group()
+		group := a.call[0].Key
+		if a.together() { // no key begins with a blank and a tag
+			group = " " + a.Tag
+		}
 		calls := groups[group]
 		if last := len(calls) - 1; last >= 0 && a.together() && len(calls[last]) < maxParts {
 			calls[last] = append(calls[last], a)
@@ -272,7 +245,7 @@ func (e *Engine) around(a *Ask, asks []Ask) []*Ask {
 // again. It returns why the server has not decided.
 func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) error {
 	if failed == nil {
-		failed = e.askSome(ctx, e.remote, asks)
+		failed = e.askSome(ctx, e.Remote, asks)
 	}
 	if failed != nil {
 		e.fallBack(ctx, asks, failed)
@@ -301,14 +274,6 @@ func (a *Ask) together() bool {
 	return a.Tag != "" && (a.Hits > 0 || a.Hits == 0 && a.Algorithm != rules.Concurrency) && !a.Settle && !a.Shadow && !a.Quota && a.Above == nil
 }
 
-// group says which asks are decided by one goroutine. No key begins with a blank and a tag.
-func (a *Ask) group() string {
-	if a.together() {
-		return " " + a.Tag
-	}
-	return a.call[0].Key
-}
-
 // fallBack sets the verdicts of asks that the server has not decided. Those of one call take all or nothing, too.
 func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 	own := asks[len(asks)-1]
@@ -328,7 +293,16 @@ func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 			a.Over, a.Reset, refuses = true, time.Second, a
 		}
 	}
-	e.countHere(ctx, local, refuses != nil)
+	ask, by := e.askSome, rules.FailLocal
+	if refuses != nil { // then these take nothing
+		ask = e.look
+	}
+	if len(local) > 0 && ask(ctx, e.local, local) != nil {
+		by = rules.FailOpen // nobody has counted
+	}
+	for _, a := range local {
+		a.Fallback = by
+	}
 	if errors.Is(cause, throttle.ErrParams) {
 		for _, a := range asks {
 			a.Wrong = cause
@@ -347,21 +321,4 @@ func (e *Engine) Complain(text string, about ...any) {
 		return
 	}
 	e.log.Error(text, about...)
-}
-
-// countHere decides asks in this process. If another one of their call is refused, they take nothing.
-func (e *Engine) countHere(ctx context.Context, asks []*Ask, refused bool) {
-	if len(asks) == 0 {
-		return
-	}
-	ask, by := e.askSome, rules.FailLocal
-	if refused {
-		ask = e.look
-	}
-	if ask(ctx, e.local, asks) != nil {
-		by = rules.FailOpen // nobody has counted
-	}
-	for _, a := range asks {
-		a.Fallback = by
-	}
 }

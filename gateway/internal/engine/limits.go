@@ -13,24 +13,13 @@ import (
 )
 
 // store is where limits count: the server, or this process.
-type store struct {
-	*throttle.Client
-	local bool
-}
+type store = *throttle.Client
 
 // bound is what an Engine keeps of a limit.
 type bound struct {
-	remote, local limiter
-	looked        atomic.Bool // a request has looked, with 0 hits
-	warned        atomic.Bool // the log has said that reported hits are lost
-}
-
-// at is the limiter at a store.
-func (b *bound) at(s store) limiter {
-	if s.local {
-		return b.local
-	}
-	return b.remote
+	at     map[store]limiter
+	looked atomic.Bool // a request has looked, with 0 hits
+	warned atomic.Bool // the log has said that reported hits are lost
 }
 
 // limiter is a counter or throttle.Slots.
@@ -47,7 +36,7 @@ type counter interface {
 }
 
 // newLimiter returns the limiter of a limit.
-func newLimiter(c *throttle.Client, m *rules.Limit) limiter {
+func newLimiter(c store, m *rules.Limit) limiter {
 	name, units := m.Counter(), max(m.Units, 1)
 	switch {
 	case m.Algorithm == rules.Concurrency:
@@ -75,7 +64,7 @@ func rateOf(m *rules.Limit, fits int64) throttle.Limit {
 }
 
 func (e *Engine) bind(m *rules.Limit) *bound {
-	return &bound{remote: newLimiter(e.remote.Client, m), local: newLimiter(e.local.Client, m)}
+	return &bound{at: map[store]limiter{e.Remote: newLimiter(e.Remote, m), e.local: newLimiter(e.local, m)}}
 }
 
 func (e *Engine) bound(m *rules.Limit) *bound {
@@ -87,10 +76,10 @@ func (e *Engine) bound(m *rules.Limit) *bound {
 
 // lessOne is the limiter with one unit less: a call for nothing is refused there once all units of the limit are in use.
 func (a *Ask) lessOne(s store) counter {
-	if w, window := a.at(s).(throttle.Window); window {
+	if w, window := a.at[s].(throttle.Window); window {
 		return w.With(throttle.Units(a.Units - 1))
 	}
-	return a.at(s).(throttle.Rate).With(rateOf(a.Limit, a.Fits()-1))
+	return a.at[s].(throttle.Rate).With(rateOf(a.Limit, a.Fits()-1))
 }
 
 // trial says whether what the ask charges stops at its limit: a rule in shadow leaves no debt behind. As in envoyproxy/ratelimit,
@@ -100,9 +89,9 @@ func (e *Engine) trial(a *Ask) bool {
 }
 
 func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) {
-	c, ok := a.at(at).(counter)
+	c, ok := a.at[at].(counter)
 	if !ok {
-		return askSlot(ctx, a.at(at).(throttle.Slots), a)
+		return askSlot(ctx, a.at[at].(throttle.Slots), a)
 	}
 	var r throttle.Result
 	var err error
@@ -121,8 +110,13 @@ func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) 
 	switch {
 	case err != nil || r.Allowed:
 		return verdictOf(r, false), err
-	case a.Charge:
-		return e.charge(ctx, c, a)
+	case a.Charge: // past the limit, as envoyproxy/ratelimit does: a later request that only looks sees that more was used
+		v, err := e.settle(ctx, c, a)
+		if errors.Is(err, throttle.ErrParams) { // that is more than the server counts
+			err = nil
+		}
+		v.Over = true
+		return v, err
 	}
 	e.refused(a)
 	return verdictOf(r, true), nil
@@ -161,17 +155,6 @@ func exceeded(m *rules.Limit, r throttle.Result) bool {
 		return !m.Charge || r.Remaining == 0
 	}
 	return r.RetryAfter > 0 || !m.Charge && r.Remaining == 0
-}
-
-// charge counts hits that don't fit past the limit, as envoyproxy/ratelimit does: a later request that only looks sees that
-// more was used than the limit.
-func (e *Engine) charge(ctx context.Context, c counter, a *Ask) (Verdict, error) {
-	v, err := e.settle(ctx, c, a)
-	if err != nil && !errors.Is(err, throttle.ErrParams) { // that is more than the server counts
-		return Verdict{}, err
-	}
-	v.Over = true
-	return v, nil
 }
 
 // refused notes that hits were refused and do not count. A rule with hits above 1 that others look at before is asked by a
@@ -264,7 +247,7 @@ func allOf(ctx context.Context, at store, asks []*Ask, part func(*Ask) throttle.
 func (e *Engine) look(ctx context.Context, at store, asks []*Ask) error {
 	var counters []*Ask
 	for _, a := range asks {
-		if slots, is := a.at(at).(throttle.Slots); !is {
+		if slots, is := a.at[at].(throttle.Slots); !is {
 			counters = append(counters, a)
 		} else if r, err := slots.Peek(ctx, a.Key, a.Holder); err != nil {
 			return err
@@ -275,7 +258,7 @@ func (e *Engine) look(ctx context.Context, at store, asks []*Ask) error {
 	if len(counters) == 0 {
 		return nil
 	}
-	results, err := allOf(ctx, at, counters, func(a *Ask) throttle.Part { return a.at(at).(counter).Part(a.Key, 0) })
+	results, err := allOf(ctx, at, counters, func(a *Ask) throttle.Part { return a.at[at].(counter).Part(a.Key, 0) })
 	for _, a := range counters {
 		r := results[a.partKey()]
 		a.Verdict = verdictOf(r, exceeded(a.Limit, r) || a.Hits > r.Remaining)
@@ -327,18 +310,15 @@ func (e *Engine) askShared(ctx context.Context, at store, asks []*Ask) error {
 	return nil
 }
 
-func (a *Ask) partKey() string {
-	info, _ := a.remote.Info()
-	return info.Name + ":" + a.Key + " " + a.Holder
-}
+func (a *Ask) partKey() string { return a.Counter() + ":" + a.Key + " " + a.Holder }
 
 // part is the ask's part of a call for hits, or of a look.
 func (a *Ask) part(at store, hits int64) throttle.Part {
-	if slots, ok := a.at(at).(throttle.Slots); ok {
+	if slots, ok := a.at[at].(throttle.Slots); ok {
 		return slots.Part(a.Key, a.Holder)
 	}
 	if a.Units == 0 {
 		hits = MaxHits // more than the limit of 1 that it has on the server
 	}
-	return a.at(at).(counter).Part(a.Key, min(hits, MaxHits))
+	return a.at[at].(counter).Part(a.Key, min(hits, MaxHits))
 }

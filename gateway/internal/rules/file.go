@@ -36,23 +36,21 @@ func Read(root string) (files []File, err error) {
 		case hidden || d.IsDir():
 			return nil
 		}
-		text, err := readRegular(path)
-		files = append(files, File{path, text})
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() { // reading a pipe could wait without end, and links to folders aren't followed
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		files = append(files, File{path, string(text)})
 		return err
 	})
 	if err == nil && len(files) == 0 {
 		err = fmt.Errorf("there is no rule file in %s: set CONFIG to a file or folder", root)
 	}
 	return files, err
-}
-
-// readRegular refuses what reading could wait for without end, such as a pipe, and links to folders, which aren't followed.
-func readRegular(path string) (string, error) {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file", path)
-	}
-	text, err := os.ReadFile(path)
-	return string(text), err
 }
 
 // The levels of a file. The keys of a level are the fields of its type, in lower case or as the tag yaml says, and the tag
@@ -128,17 +126,12 @@ type network struct{ netip.Prefix }
 
 // UnmarshalText reads a network.
 func (n *network) UnmarshalText(text []byte) (err error) {
-	if n.Prefix, err = parsePrefix(string(text)); err != nil {
+	if address, wrong := netip.ParseAddr(string(text)); wrong == nil {
+		n.Prefix = netip.PrefixFrom(address, address.BitLen())
+	} else if n.Prefix, err = netip.ParsePrefix(string(text)); err != nil {
 		err = fmt.Errorf("%q isn't a network: write 10.0.0.0/8 or ::1", text)
 	}
 	return err
-}
-
-func parsePrefix(text string) (netip.Prefix, error) {
-	if address, err := netip.ParseAddr(text); err == nil {
-		return netip.PrefixFrom(address, address.BitLen()), nil
-	}
-	return netip.ParsePrefix(text)
 }
 
 // zone is a name of the IANA time zone database.

@@ -87,28 +87,31 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	if wrong := r.limit.mistakeOfCost(); wrong != "" {
 		l.fail(at, rule, "%s", wrong)
 	}
-	if r.by == nil {
-		r.by = []string{"address"}
-	}
-	for _, by := range r.by {
-		if !slices.Contains([]string{"address", "method", "path", "host"}, by) && !strings.HasPrefix(by, "header:") {
-			l.fail(at, rule, "by is a list of address, method, path, host and header:NAME, not %q", by)
-		} else if name, is := strings.CutPrefix(by, "header:"); is && !token.MatchString(name) {
-			l.fail(at, rule, "no request has a header %q", name)
-		}
-	}
 	if given(&f.Match) {
 		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
 		r.Host, r.Methods = cleanHost(r.Host), strings.Fields(strings.ToUpper(strings.Join(r.Methods, " ")))
-		l.checkMatch(&f.Match, rule, &r.matchLevel)
-		clean, _ := readings(r.Path)
-		switch {
-		case strings.HasPrefix(r.Path, "*") || r.Path == "" || r.Path == clean[0]:
-		case r.Path == clean[0]+"/":
-			r.Path = clean[0]
-		default:
-			l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean[0])
+	}
+	if r.by == nil {
+		r.by = []string{"address"}
+	}
+	names := slices.AppendSeq(slices.Clone(r.Methods), maps.Keys(r.Headers))
+	for _, by := range r.by {
+		if name, is := strings.CutPrefix(by, "header:"); is {
+			names = append(names, name)
+		} else if !slices.Contains([]string{"address", "method", "path", "host"}, by) {
+			l.fail(at, rule, "by is a list of address, method, path, host and header:NAME, not %q", by)
 		}
+	}
+	clean, _ := readings(r.Path)
+	switch i := slices.IndexFunc(names, func(name string) bool { return !token.MatchString(name) }); {
+	case i >= 0:
+		l.fail(at, rule, "no request has a method or header %q: leave methods out for all of them", names[i])
+	case strings.Contains(r.Host, "/"):
+		l.fail(at, rule, "no request has the host %q: write a name without a scheme and a path", r.Host)
+	case r.Path == clean[0]+"/":
+		r.Path = clean[0]
+	case r.Path != "" && r.Path[0] != '*' && r.Path != clean[0]:
+		l.fail(at, rule, "no request has the path %s: write %s", r.Path, clean[0])
 	}
 	return r
 }
@@ -156,12 +159,10 @@ type subject struct {
 	header  http.Header
 }
 
-// bare returns a key without its braces: the gateway's keys have a hash tag of their own.
-func bare(key string) string { return strings.Trim(key, "{}") }
-
 // subject reads what the proxy says about a request.
 func (h *HTTP) subject(r *http.Request) *subject {
-	address, _ := parsePrefix(strings.TrimPrefix(bare(h.address(r)), "ip:")) // a proxy at a Unix socket has none
+	var address network // a proxy at a Unix socket has none
+	_ = address.UnmarshalText([]byte(strings.TrimPrefix(strings.Trim(h.address(r), "{}"), "ip:")))
 	exact, all := readings(r.Header.Get("X-Forwarded-Uri"))
 	paths := exact
 	if h.ignoreCase {
@@ -171,7 +172,7 @@ func (h *HTTP) subject(r *http.Request) *subject {
 		}
 	}
 	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, unread: !all, is: map[string]string{
-		"address": bare(h.network(r)),
+		"address": strings.Trim(h.network(r), "{}"), // the gateway's keys have a hash tag of their own
 		"method":  strings.ToUpper(cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method)),
 		"path":    paths[0],
 		"host":    cleanHost(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)),
@@ -218,18 +219,6 @@ func (h *HTTP) Explain(prefix string, r *http.Request) (lines []string) {
 	return lines
 }
 
-// KeepHTTP keeps a proxy from getting 404, which it may show to its clients, because the files have lost http rules that were
-// there before. The domains that it returns admit all requests.
-func (s *Set) KeepHTTP(before *Set) (lost []string) {
-	for name, h := range before.HTTP {
-		if s.HTTP[name] == nil {
-			s.HTTP[name] = &HTTP{domain: h.domain, address: h.address, network: h.network, proxies: h.proxies}
-			lost = append(lost, name)
-		}
-	}
-	return lost
-}
-
 // matches says whether a pattern matches a text. A star alone matches any but the empty one: a header that isn't there.
 func matches(pattern, text string) bool {
 	return (text != "" || pattern != "*") && Pattern(pattern).Match(text)
@@ -247,17 +236,12 @@ func (r *httpRule) fits(pattern string, texts []string) bool {
 }
 
 func (r *httpRule) servesPath(s *subject) bool {
-	paths := s.paths
-	if r.exempts() {
+	paths, exempts := s.paths, r.exempts()
+	if exempts {
 		paths = s.exact
 	}
-	switch {
-	case r.Path == "":
-		return true
-	case s.unread:
-		return !r.exempts()
-	}
-	return r.fits(r.Path, paths) || r.fits(strings.TrimSuffix(r.Path, "/*"), paths) // /a/* is also /a
+	return r.Path == "" || s.unread && !exempts ||
+		!s.unread && (r.fits(r.Path, paths) || r.fits(strings.TrimSuffix(r.Path, "/*"), paths)) // /a/* is also /a
 }
 
 // misses returns the part of match that doesn't, "" if all do.
@@ -283,29 +267,6 @@ func (r *httpRule) misses(s *subject) string {
 
 // token is a method or the name of a header.
 var token = regexp.MustCompile("^[0-9A-Za-z!#$%&'+.^_`|~-]+$")
-
-// checkMatch refuses what no request can match.
-func (l *loader) checkMatch(at *yaml.Node, rule string, m *matchLevel) {
-	for _, method := range m.Methods {
-		if !token.MatchString(method) {
-			l.fail(at, rule, "no request has the method %q: leave methods out for all of them", method)
-		}
-	}
-	patterns := map[string]string{"path": m.Path, "host": m.Host}
-	for name, pattern := range m.Headers {
-		if patterns["header "+name] = pattern; !token.MatchString(name) {
-			l.fail(at, rule, "no request has a header %q", name)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(patterns)) {
-		if p := patterns[name]; strings.Count(p, "*") > 1 || len(p) > 1 && strings.Contains(p[1:len(p)-1], "*") {
-			l.fail(at, rule, "%s: %q has a star that is neither its first nor its only last character", name, p)
-		}
-	}
-	if strings.Contains(m.Host, "/") {
-		l.fail(at, rule, "no request has the host %q: write a name without a scheme and a path", m.Host)
-	}
-}
 
 // cleanHost returns a host in lower case, without its port and last dot.
 func cleanHost(host string) string {

@@ -90,11 +90,13 @@ http:
   rules:
   - {name: limits, match: {path: /a, methods: [Put], headers: {X: "y*"}}, rate_limit: {unit: day, requests_per_unit: 1}}
   - {name: exempts, match: {path: /a, headers: {X: "y*"}}, rate_limit: {unlimited: true}}
+  - {name: stars, match: {path: /u/*/b/*, headers: {X: "*bot*"}}, rate_limit: {unit: day, requests_per_unit: 1}}
 `}}, Options{})
 	require.NoError(t, err)
 	for request, want := range map[string]string{
 		"pUT /a yes": "limits exempts", "PUT /A yes": "limits", "PUT /%41 yes": "limits", "PUT /a no yes": "limits", "PUT /a yes no": "limits",
 		"PUT /a no": "", "PUT /b yes": "", "GET /a yes": "exempts", "PUT /a": "", "PUT /a; yes": "limits",
+		"PUT /u/1/2/b robots": "stars", "PUT /u/1//b/c bot": "stars", "PUT /u/b bot": "", "PUT /u/1/b boat": "",
 	} {
 		words, names := strings.Fields(request), []string{}
 		r := &http.Request{Header: http.Header{"X-Forwarded-Method": words[:1], "X-Forwarded-Uri": words[1:2], "X": words[2:]}}

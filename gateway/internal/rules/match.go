@@ -30,14 +30,11 @@ type Found struct {
 // Descriptor is a list of keys and values that a request is matched by, MaxEntries at most.
 type Descriptor = []*common.RateLimitDescriptor_Entry
 
-// MaxEntries is how long a Descriptor may be.
-const MaxEntries = 32
-
-// maxPeriod is the longest period of a limit that a request brings.
-const maxPeriod = 100 * 365 * 24 * time.Hour
-
-// The hash tag of a key and its rest may hold this many bytes each. A longer one is replaced by its hash.
-const maxKey = 256
+const (
+	MaxEntries = 32
+	maxPeriod  = 100 * 365 * 24 * time.Hour // of a limit that a request brings
+	maxKey     = 256                        // bytes of a key's hash tag, and of its rest: a longer one is replaced by its hash
+)
 
 // Match finds the limit of a descriptor: the rule at the depth of its last entry. At each level a rule with the value
 // comes before a wildcard, and a wildcard before a rule without a value.
@@ -116,17 +113,13 @@ func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_Ra
 
 // child returns the rule of an entry.
 func (n *node) child(key, value string) *node {
-	var room [maxKey]byte
-	composite := append(append(append(room[:0], key...), '_'), value...)
-	if next := n.children[string(composite)]; next != nil {
+	composite := key + "_" + value
+	if next := n.children[composite]; next != nil {
 		return next
 	}
-	if len(n.wildcards) > 0 {
-		text := string(composite)
-		for _, w := range n.wildcards {
-			if Pattern(w.composite).Match(text) {
-				return w
-			}
+	for _, w := range n.wildcards {
+		if Pattern(w.composite).Match(composite) {
+			return w
 		}
 	}
 	return n.children[key]

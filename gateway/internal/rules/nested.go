@@ -9,9 +9,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxWeight is the largest share that the server takes.
-const maxWeight = 1000
-
 // Fits is how many units fit at once.
 func (m *Limit) Fits() int64 {
 	if m.Burst != nil {

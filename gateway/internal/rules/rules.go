@@ -92,8 +92,9 @@ const (
 // A file has at most this many levels of descriptors, and all files together this many rules: an alias may refer to a part
 // of the file that holds the alias.
 const (
-	maxDepth = 32
-	maxRules = 1_000_000
+	maxDepth  = 32
+	maxRules  = 1_000_000
+	maxWeight = 1000 // of a share
 )
 
 // Options of Parse.

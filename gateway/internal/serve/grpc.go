@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strconv"
 	"sync/atomic"
@@ -14,7 +15,6 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -42,9 +42,10 @@ type Service struct {
 	Options
 	Rules   atomic.Pointer[rules.Set]
 	Health  *health.Server
+	Stale   func(why error) // the rules may be older than they should be; nil: they aren't
+	Away    func(why error) // the server does not decide; nil: it does
 	engine  *engine.Engine
 	metrics *metrics
-	waits   atomic.Bool // for its first rules, so it isn't ready
 }
 
 // New returns a Service without rules.
@@ -52,26 +53,21 @@ func New(o Options, e *engine.Engine) *Service {
 	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
 	s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: space, Name: "local_keys_dropped_total",
 		Help: "Keys that on_failure: local counted and that began again, because there were more than LOCAL_KEYS."}, func() float64 { return float64(e.Memory.Dropped()) }))
+	s.Stale = s.metrics.gauge("rules_stale", "1: newer rules were refused, or the xDS server is away.")
+	s.Away = s.metrics.gauge("server_away", "1: Redis or Valkey does not answer, or refuses the gateway.")
 	s.Rules.Store(&rules.Set{})
 	s.Ready(true)
 	return s
 }
 
-// Register adds the service, and that of its health, to a server.
-func (s *Service) Register(to grpc.ServiceRegistrar) {
-	pb.RegisterRateLimitServiceServer(to, s)
-	healthpb.RegisterHealthServer(to, s.Health)
-}
-
-// Ready notes whether the service is ready, and reports whether it was.
-func (s *Service) Ready(ready bool) (before bool) {
+// Ready notes whether the service is ready.
+func (s *Service) Ready(ready bool) {
 	status := healthpb.HealthCheckResponse_SERVING
 	if !ready {
 		status = healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	s.Health.SetServingStatus("", status)
 	s.Health.SetServingStatus("ratelimit", status) // the name that envoyproxy/ratelimit has
-	return !s.waits.Swap(!ready)
 }
 
 // A request has at most this many descriptors. A message has at most MaxMessage bytes, gRPC's default: Envoy admits a request
@@ -259,13 +255,22 @@ func (s *Service) responseHeaders(st *pb.RateLimitResponse_DescriptorStatus) []*
 
 // dynamicMetadata is the request, and the metadata of rules that admit it, in the form of envoyproxy/ratelimit.
 func dynamicMetadata(req *pb.RateLimitRequest, response *pb.RateLimitResponse, asks []engine.Ask) *structpb.Struct {
-	all := map[string]any{"domain": req.GetDomain()}
-	var descriptors []any
-	metadata := map[string]any{}
+	all, descriptors, metadata := map[string]any{"domain": req.GetDomain()}, []any{}, map[string]any{}
 	for i, d := range req.GetDescriptors() {
-		descriptors = append(descriptors, described(d))
+		entries := []any{}
+		for _, e := range d.GetEntries() {
+			entries = append(entries, e.GetKey()+"="+e.GetValue())
+		}
+		described := map[string]any{"entries": entries}
+		if d.GetLimit() != nil {
+			described["limit"] = d.GetLimit().String()
+		}
+		if n := d.GetHitsAddend(); n != nil {
+			described["hitsAddend"] = n.GetValue()
+		}
+		descriptors = append(descriptors, described)
 		if asks[i].Limit != nil && response.Statuses[i].Code == pb.RateLimitResponse_OK {
-			merge(metadata, asks[i].Metadata)
+			metadata = merged(asks[i].Metadata, metadata)
 		}
 	}
 	all["descriptors"] = descriptors
@@ -282,32 +287,16 @@ func dynamicMetadata(req *pb.RateLimitRequest, response *pb.RateLimitResponse, a
 	return s
 }
 
-func described(d *common.RateLimitDescriptor) map[string]any {
-	entries := []any{}
-	for _, e := range d.GetEntries() {
-		entries = append(entries, e.GetKey()+"="+e.GetValue())
-	}
-	all := map[string]any{"entries": entries}
-	if d.GetLimit() != nil {
-		all["limit"] = d.GetLimit().String()
-	}
-	if d.GetHitsAddend() != nil {
-		all["hitsAddend"] = d.GetHitsAddend().GetValue()
+// merged is a mapping with what is over it: mappings in both are merged, too.
+func merged(under, over map[string]any) map[string]any {
+	all := map[string]any{}
+	maps.Copy(all, under)
+	for k, v := range over {
+		below, _ := under[k].(map[string]any)
+		if inner, mapping := v.(map[string]any); mapping {
+			v = merged(below, inner)
+		}
+		all[k] = v
 	}
 	return all
-}
-
-// merge adds what is missing.
-func merge(to, from map[string]any) {
-	for k, v := range from {
-		inner, mapping := v.(map[string]any)
-		if _, found := to[k]; !found && mapping {
-			to[k] = map[string]any{} // a copy, because others are merged into it
-		} else if !found {
-			to[k] = v
-		}
-		if there, both := to[k].(map[string]any); mapping && both {
-			merge(there, inner)
-		}
-	}
 }

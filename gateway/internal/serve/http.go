@@ -16,6 +16,7 @@ import (
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"gothrottle/gateway/internal/engine"
@@ -26,28 +27,30 @@ import (
 // from a proxy that the rules trust. An error comes with the status of the answer.
 func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.Ask, status int, err error) {
 	_, name, _ := strings.Cut(strings.Trim(r.URL.Path, "/"), "/")
-	all := s.Rules.Load().HTTP
-	names := []string{name}
+	set, names := s.Rules.Load(), []string{name}
 	if name == "" {
-		names = slices.Sorted(maps.Keys(all))
+		names = slices.Sorted(maps.Keys(set.HTTP))
 	}
-	if len(names) == 0 || all[names[0]] == nil {
-		reason, status := "no_domain", http.StatusNotFound
-		if s.Rules.Load().Domains == nil { // a client that sees it should come again
-			reason, status = "no_rules", http.StatusServiceUnavailable
+	if len(names) == 0 || set.HTTP[names[0]] == nil { // all is admitted if the domain has other rules: its file may have lost these
+		reason := "no_domain"
+		if set.Domains == nil { // a client that sees it should come again
+			reason, status, err = "no_rules", http.StatusServiceUnavailable, errors.New("no rules have come yet")
+		} else if name != "" && set.Domains[name] == nil {
+			status, err = http.StatusNotFound, fmt.Errorf("no rules have the domain %q", name)
 		}
 		s.metrics.refused.WithLabelValues(reason).Inc()
 		s.engine.Complain("a proxy asks for a domain without http rules", "reason", reason, "path", r.URL.Path)
-		return nil, status, fmt.Errorf("no domain %q has http rules", name)
+		return nil, status, err
 	}
 	for _, name := range names {
-		if report && !all[name].Trusts(r) {
+		h := set.HTTP[name]
+		if report && !h.Trusts(r) {
 			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
 		}
-		if all[name].Blind(r) {
+		if h.Blind(r) {
 			s.engine.Complain("a proxy doesn't send X-Forwarded-Uri, and rules have a path", "domain", name)
 		}
-		for _, f := range all[name].Match(r) {
+		for _, f := range h.Match(r) {
 			a := engine.Ask{Found: f, Hits: 1}
 			if f.Cost != nil {
 				a.Hits = int64(f.Cost.Estimate)
@@ -149,9 +152,11 @@ func reservedAt(r *http.Request, rule string) (at time.Time, taken bool) {
 // /check has reserved. So no report gives back more than an estimate, nor what has left the limit by itself.
 func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	asks, status, err := s.reports(r)
-	outcome := "invalid"
-	if err == nil {
-		s.decide(r.Context(), asks)
+	outcome := "nothing"
+	switch s.decide(r.Context(), asks); {
+	case err != nil:
+		outcome = "invalid"
+	case len(asks) > 0:
 		outcome = "charged"
 	}
 	for i := range asks {
@@ -161,9 +166,6 @@ func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 		case a.Fallback != "":
 			status, outcome, err = http.StatusServiceUnavailable, "undecided", errors.New("the server is unavailable: not charged for the rule "+a.Label)
 		}
-	}
-	if err == nil && len(asks) == 0 {
-		outcome = "nothing"
 	}
 	s.metrics.settles.WithLabelValues(outcome).Inc()
 	if outcome != "charged" {
@@ -211,46 +213,38 @@ func (s *Service) Handlers() (web, debug *http.ServeMux) {
 	web.HandleFunc("POST /settle/", s.settle)
 	web.HandleFunc("GET /healthcheck", s.healthcheck)
 	debug.HandleFunc("POST /json", s.json) // it gives units back, too: clients must not reach it
-	debug.Handle("GET /metrics", s.Metrics("/metrics"))
+	debug.Handle("GET /metrics", s.Metrics())
 	debug.HandleFunc("GET /rules", s.showRules)
 	debug.HandleFunc("POST /explain", s.explain)
 	debug.HandleFunc("GET /explain", s.explainHTTP)
 	return web, debug
 }
 
-// Metrics serves the metrics at a path.
-func (s *Service) Metrics(path string) http.Handler {
-	at := http.NewServeMux()
-	at.Handle("GET "+path, promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
-	return at
+// Metrics serves the metrics.
+func (s *Service) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 }
 
 func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
-	if s.waits.Load() {
-		http.Error(w, "no domain has rules yet", http.StatusServiceUnavailable)
-		return
+	switch r, _ := s.Health.Check(context.Background(), &healthpb.HealthCheckRequest{}); {
+	case r.GetStatus() != healthpb.HealthCheckResponse_SERVING:
+		http.Error(w, "no domain has rules yet, or the gateway ends", http.StatusServiceUnavailable)
+	case s.engine.Script:
+		fmt.Fprintln(w, "OK, by the script")
+	default:
+		fmt.Fprintln(w, "OK")
 	}
-	answer := "OK"
-	if s.engine.Script {
-		answer = "OK, by the script"
-	}
-	fmt.Fprintln(w, answer)
 }
 
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
 func (s *Service) json(w http.ResponseWriter, r *http.Request) {
 	req, err := readRequest(w, r)
-	var response *pb.RateLimitResponse
-	if err != nil {
-		s.metrics.refused.WithLabelValues("invalid").Inc()
-	} else {
-		response, err = s.ShouldRateLimit(r.Context(), req)
-	}
-	text, wrong := protojson.Marshal(response)
-	if err = errors.Join(err, wrong); err != nil {
+	response, wrong := s.ShouldRateLimit(r.Context(), req)
+	if err = cmp.Or(err, wrong); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	text, _ := protojson.Marshal(response)
 	w.Header().Set("Content-Type", "application/json")
 	if response.OverallCode == pb.RateLimitResponse_OVER_LIMIT {
 		w.WriteHeader(http.StatusTooManyRequests)
@@ -258,13 +252,14 @@ func (s *Service) json(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
+// readRequest returns no request with an error, which is none that counts.
 func readRequest(w http.ResponseWriter, r *http.Request) (*pb.RateLimitRequest, error) {
 	req := new(pb.RateLimitRequest)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
-	if err == nil {
-		err = protojson.Unmarshal(body, req)
+	if err = cmp.Or(err, protojson.Unmarshal(body, req)); err != nil {
+		return nil, err
 	}
-	return req, err
+	return req, nil
 }
 
 // explain says which limits a RateLimitRequest has, and why. It takes nothing.
