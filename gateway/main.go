@@ -182,7 +182,7 @@ func (p *program) grpcServer() *grpc.Server {
 		// Windows of a fixed size need no pings that measure the connection.
 		grpc.StaticStreamWindowSize(256 << 10), grpc.StaticConnWindowSize(1 << 20),
 		grpc.ConnectionTimeout(10 * time.Second), // the end waits for connections without a greeting, too
-		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionAge: p.maxAge, MaxConnectionAgeGrace: p.grace, Time: 5 * time.Minute}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}
 	if p.tracing {

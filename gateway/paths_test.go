@@ -204,7 +204,7 @@ func (a *arrival) wrong() (wrong []string) {
 func TestPaths(t *testing.T) {
 	servers.Needed(t, "test-gateway")
 	g := start(t, served(t).Addr, pathRules)
-	for i, name := range []string{"nginx", "caddy", "haproxy"} {
+	for i, name := range []string{"nginx", "caddy", "haproxy", "traefik"} {
 		t.Run(name, func(t *testing.T) {
 			app, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
