@@ -243,7 +243,9 @@ func (g *gateway) send(t *testing.T, method, url string, headers ...string) *htt
 	return response
 }
 
-func (g *gateway) page(t *testing.T, url string) string { return body(t, g.get(t, url)) }
+func (g *gateway) page(t *testing.T, url string, headers ...string) string {
+	return body(t, g.get(t, url, headers...))
+}
 
 func body(t *testing.T, r *http.Response) string {
 	t.Helper()

@@ -65,17 +65,20 @@ var proxies = map[string]struct {
 	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, 200, 200, "BLOCK", "haproxy"},
 }
 
-// startProxy starts a proxy as docs/gateway.md configures it, but for changes, pairs of old and new text, before an app and
-// behind a gateway. It returns its address.
+// startProxy starts a proxy as docs/gateway.md configures it, but for changes, before an app and behind a gateway. It returns its
+// address. Changes are pairs of old and new text; an odd first one is a text of the page's block.
 func startProxy(t *testing.T, name, app, gateway string, changes ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(proxies[name].program[0]); err != nil {
 		t.Skip(err)
 	}
+	config := blocks(t, proxies[name].language)[0]
+	if len(changes)%2 == 1 {
+		config, changes = block(t, proxies[name].language, changes[0]), changes[1:]
+	}
 	folder, listen := t.TempDir(), "127.0.0.1:"+servers.FreePort()
 	there := strings.NewReplacer(append(changes, "127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
 		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")...)
-	config := blocks(t, proxies[name].language)[0]
 	if name == "nginx" { // the second block goes into the first one's server
 		config = strings.TrimSuffix(config, "}\n") + blocks(t, name)[1] + "}\n"
 	}
@@ -265,6 +268,33 @@ func TestCosts(t *testing.T) {
 		}
 		left <- true
 		becomes(9000, next)
+	}
+}
+
+// Behind other proxies the app gets what is reserved, and reports. A client can't forge it.
+func TestCosts_reserved(t *testing.T) {
+	for name, changes := range map[string][]string{
+		"caddy": {"copy_headers"},
+		"haproxy": {"    http-request lua", "    http-request del-header Gothrottle-Reserved\n    http-request lua", "        headers = {",
+			"        headers = {\n            [\"x-api-key\"] = { txn.f:req_hdr(\"x-api-key\") },", "    if answer and", block(t, "lua", "req_set_header") + "    if answer and"},
+		"traefik": {"      forwardAuth:\n", "      forwardAuth:\n" + block(t, "yaml", "authResponseHeaders")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			servers.Needed(t, "test-gateway")
+			s := served(t)
+			app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header["Gothrottle-Reserved"]) }))
+			defer app.Close()
+			g := start(t, s.Addr, costs)
+			at := startProxy(t, name, app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), changes...)
+			forged := []string{"Gothrottle-Reserved", "forged"}
+			reserved := g.page(t, at+"/v1/x", append(forged, "X-Api-Key", "a")...)
+			require.Regexp(t, `^\[web\.http\.tokens;t=\d+\]$`, reserved)
+			require.EqualValues(t, 500, tokens(t, s, "a"))
+			require.NotContains(t, g.page(t, at+"/v1/x", append(forged, "X-Api-Key", "free")...), "forged")
+			require.Equal(t, 204, g.send(t, "POST", g.web+"/settle", "X-Forwarded-Uri", "/v1/x", "X-Api-Key", "a", "X-Tokens", "300",
+				"Gothrottle-Reserved", strings.Trim(reserved, "[]")).StatusCode)
+			require.EqualValues(t, 300, tokens(t, s, "a"))
+		})
 	}
 }
 
