@@ -98,7 +98,7 @@ func TestConnections(t *testing.T) {
 	} {
 		bubble(t, func(t *testing.T) {
 			g, listener := inside(t, inMemory(t), ours), make(pipes)
-			handler, _ := g.answers.Handlers()
+			handler, _, _ := g.answers.Handlers()
 			web, rpc := webServer(handler), g.grpcServer()
 			var serving sync.WaitGroup
 			serving.Go(func() {

@@ -298,7 +298,8 @@ func TestBadRequests(t *testing.T) {
 // A request's own limit has its multiplier: 3 per 30 seconds.
 func TestOverride_multiplier(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		g, req := inside(t, inMemory(t), ours), request("d", "own=a>3")
+		s := inMemory(t)
+		g, req := inside(t, s, ours), request("d", "own=a>3")
 		req.Descriptors[0].Limit.Unit, req.Descriptors[0].Limit.UnitMultiplier = typev3.RateLimitUnit_SECOND, wrapperspb.UInt32(30)
 		for n := range 7 {
 			r, err := g.ShouldRateLimit(t.Context(), req)
@@ -307,6 +308,16 @@ func TestOverride_multiplier(t *testing.T) {
 			require.EqualValues(t, 30, r.Statuses[0].CurrentLimit.UnitMultiplier.GetValue())
 			time.Sleep(2 * time.Second)
 		}
+		for times := range uint32(100) { // a process keeps what begins keys
+			req.Descriptors[0].Limit.UnitMultiplier.Value = times + 1
+			_, err := g.ShouldRateLimit(t.Context(), req)
+			require.NoError(t, err)
+		}
+		begins := map[string]int{}
+		for _, key := range s.Memory().Keys() {
+			begins[strings.Split(key, ":")[0]]++
+		}
+		require.Equal(t, map[string]int{"fixed_window.own": 100}, begins)
 		for _, wrong := range []uint32{0, math.MaxUint32} {
 			req.Descriptors[0].Limit.Unit, req.Descriptors[0].Limit.UnitMultiplier = typev3.RateLimitUnit_YEAR, wrapperspb.UInt32(wrong)
 			_, err := g.ShouldRateLimit(t.Context(), req)

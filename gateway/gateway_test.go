@@ -96,7 +96,7 @@ func inside(t *testing.T, s *resp.Server, rules string, more ...string) *gateway
 	set.redis.Dialer, set.redis.MaintNotificationsConfig = s.Dial, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	g.program, err = newProgram(set, g.out)
 	require.NoError(t, err)
-	web, debug := g.answers.Handlers()
+	web, debug, _ := g.answers.Handlers()
 	g.RateLimitServiceClient, g.web, g.debug = direct{g.answers}, "http://web", "http://debug"
 	g.client = &http.Client{Transport: handlers{"web": web, "debug": debug}}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -127,8 +127,8 @@ func webServer(h http.Handler) *http.Server {
 // listen opens the listeners and serves until the context ends. Then requests under way have 10 s to end.
 func (p *program) listen(ctx context.Context) error {
 	server := p.grpcServer()
-	forClients, forOperators := p.answers.Handlers()
-	web, debugWeb, metrics := webServer(forClients), webServer(forOperators), webServer(p.answers.Metrics())
+	forClients, forOperators, forPrometheus := p.answers.Handlers()
+	web, debugWeb, metrics := webServer(forClients), webServer(forOperators), webServer(forPrometheus)
 	if p.tracing {
 		web.Handler = otelhttp.NewHandler(forClients, "", otelhttp.WithFilter(func(r *http.Request) bool { return r.URL.Path != "/healthcheck" }))
 	}

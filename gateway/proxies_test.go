@@ -306,11 +306,14 @@ func TestSettle(t *testing.T) {
 		settle := func(path, key string, more ...string) (status int) {
 			return g.send(t, "POST", g.web+path, append(more, "X-Api-Key", key, "X-Forwarded-Uri", "/v1/x")...).StatusCode
 		}
-		for _, wrong := range []string{"-1", "x", "1000000000001", "99999999999999999999"} {
+		for _, wrong := range []string{"-1", "x", "NaN", "1e3", "0x10", "1000000000001", "99999999999999999999"} {
 			require.Equal(t, 400, settle("/settle", "a", "X-Tokens", wrong), wrong)
 		}
+		require.Equal(t, 400, settle("/settle", "a", "X-Tokens", "1", "X-Tokens", "9000"))
+		require.Equal(t, 400, settle("/settle", "a", "X-Tokens", "", "X-Tokens", "9000"))
 		require.Equal(t, 400, settle("/settle", "a", "X-Cost", "1000000000000")) // more than 100 years
 		require.Equal(t, 204, settle("/settle", "a"))
+		require.Equal(t, 204, settle("/settle", "a", "X-Tokens", ""))
 		require.Equal(t, 204, settle("/settle", "free", "X-Tokens", "900"))
 		require.Empty(t, s.Memory().Keys())
 		require.Equal(t, 204, settle("/settle/web", "a", "X-Tokens", "2000"))

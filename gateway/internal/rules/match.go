@@ -107,7 +107,9 @@ func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_Ra
 		return f, fmt.Errorf("a limit of the request has the unit %s, times %v", unit, own.GetUnitMultiplier())
 	}
 	f.Label = f.Path
-	f.Key, f.Tag = d.key(entries, nil)
+	if f.Key, f.Tag = d.key(entries, nil); own.GetUnitMultiplier() != nil {
+		f.Key += "|" + f.Period.String()
+	}
 	return f, nil
 }
 

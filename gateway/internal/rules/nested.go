@@ -18,8 +18,11 @@ func (m *Limit) Fits() int64 {
 }
 
 // Counter begins the keys of a limit, with a colon after it. Limits of one algorithm and period share it, so usage carries over
-// when a limit changes.
+// when a limit changes. Periods of requests' own limits share it, too: a process keeps each Counter that it has seen.
 func (m *Limit) Counter() string {
+	if m.Reply.GetUnitMultiplier() != nil {
+		return string(m.Algorithm) + ".own"
+	}
 	if m.TimeZone.Location != nil && m.Period == Periods["MONTH"] {
 		return string(m.Algorithm) + ".month"
 	}

@@ -186,12 +186,15 @@ func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err e
 		return nil, status, err
 	}
 	for _, a := range found {
-		if a.Limit == nil || a.Cost == nil || r.Header.Get(a.Cost.Header) == "" {
+		if a.Limit == nil || a.Cost == nil {
 			continue
 		}
-		a.Settle = true
-		if a.Total, err = strconv.ParseInt(r.Header.Get(a.Cost.Header), 10, 64); err != nil || a.Total < 0 || a.Total > engine.MaxHits {
-			return nil, http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d, not %q", a.Cost.Header, int64(engine.MaxHits), r.Header.Get(a.Cost.Header))
+		text := strings.Join(r.Header.Values(a.Cost.Header), ",") // several are no number: a client may have sent one of them
+		if a.Settle = true; text == "" {
+			continue
+		}
+		if a.Total, err = strconv.ParseInt(text, 10, 64); err != nil || a.Total < 0 || a.Total > engine.MaxHits {
+			return nil, http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d, not %q", a.Cost.Header, int64(engine.MaxHits), text)
 		}
 		if at, taken := reservedAt(r, a.Label); taken {
 			estimate := int64(a.Cost.Estimate)
@@ -204,25 +207,20 @@ func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err e
 	return asks, 0, nil
 }
 
-// Handlers serve what clients ask over HTTP, and what operators ask.
-func (s *Service) Handlers() (web, debug *http.ServeMux) {
-	web, debug = http.NewServeMux(), http.NewServeMux()
+// Handlers serve what clients ask over HTTP, what operators ask, and the metrics alone.
+func (s *Service) Handlers() (web, debug *http.ServeMux, metrics http.Handler) {
+	web, debug, metrics = http.NewServeMux(), http.NewServeMux(), promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
 	web.HandleFunc("/check", s.check)
 	web.HandleFunc("/check/", s.check)
 	web.HandleFunc("POST /settle", s.settle)
 	web.HandleFunc("POST /settle/", s.settle)
 	web.HandleFunc("GET /healthcheck", s.healthcheck)
 	debug.HandleFunc("POST /json", s.json) // it gives units back, too: clients must not reach it
-	debug.Handle("GET /metrics", s.Metrics())
+	debug.Handle("GET /metrics", metrics)
 	debug.HandleFunc("GET /rules", s.showRules)
 	debug.HandleFunc("POST /explain", s.explain)
 	debug.HandleFunc("GET /explain", s.explainHTTP)
-	return web, debug
-}
-
-// Metrics serves the metrics.
-func (s *Service) Metrics() http.Handler {
-	return promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
+	return web, debug, metrics
 }
 
 func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
