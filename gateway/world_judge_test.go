@@ -42,7 +42,7 @@ func (p *play) begin(asks []ask) (q *asking, skip bool) {
 func (p *play) expects(q *asking) {
 	took, most, looks := time.Since(q.began), 50*time.Millisecond, false
 	for _, d := range q.all {
-		if looks = looks || d.hits == 0; d.charges || d.cost || d.algorithm == "concurrency" && d.hits < 0 || d.hits == 0 && d.fits() == 1 || d.trial && d.reports() { // there may be a second call
+		if looks = looks || d.hits == 0 || d.trial && d.reports(); d.charges || d.cost || d.algorithm == "concurrency" && d.hits < 0 || d.hits == 0 && d.fits() == 1 || d.trial && d.reports() { // there may be a second call
 			most = 100 * time.Millisecond
 		}
 	}

@@ -21,18 +21,24 @@ import (
 // play is a world that runs.
 type play struct {
 	*world
-	*gateway
+	*side             // that is asked now
+	sides  [2]*side   // of one server
 	t      *testing.T // the bubble's
 	server *resp.Server
 	first  []rule // before all changes
 	step   int
 	calls  int
-	due    int    // requests whose costs must be reported
 	fault  string // "": the server works
 	since  time.Time
-	admits sync.Map         // the words of the calls that the server has admitted since the request began
-	owes   []owed           // the oldest first
-	told   map[string]int64 // what the metrics must say; nil: nobody knows any more
+	admits sync.Map // the words of the calls that the server has admitted since the request began
+	owes   []owed   // the oldest first
+}
+
+// side is one gateway, and what is known of it.
+type side struct {
+	*gateway
+	due  int              // requests whose costs must be reported
+	told map[string]int64 // what the metrics must say; nil: nobody knows any more
 }
 
 // failure is a property that does not hold.
@@ -64,7 +70,7 @@ func (w *world) run(t *testing.T) (calls int, wrong *failure) {
 	bubble(t, func(t *testing.T) {
 		own := *w
 		own.rules = slices.Clone(w.rules)
-		p := &play{world: &own, first: w.rules, t: t, told: map[string]int64{}}
+		p := &play{world: &own, first: w.rules, t: t}
 		n := resp.NewNetwork(resp.Options{Ran: func(r resp.Run) {
 			for _, word := range r.Words {
 				if reply, _ := r.Reply.([]any); len(reply) > 0 && reply[0] == int64(0) {
@@ -74,7 +80,10 @@ func (w *world) run(t *testing.T) (calls int, wrong *failure) {
 		}})
 		p.server = n.Add("10.0.0.1:6379")
 		p.becomes(fault{})
-		p.gateway = inside(t, p.server, w.yaml(), fmt.Sprint("SHADOW_MODE=", w.shadow), fmt.Sprint("SCRIPT_MODE=", w.script), "LIMIT_RESPONSE_HEADERS_ENABLED=true", "LOCAL_KEYS=1000")
+		for i := range p.sides {
+			p.sides[i] = &side{told: map[string]int64{}, gateway: inside(t, p.server, w.yaml(), fmt.Sprint("SHADOW_MODE=", w.shadow),
+				fmt.Sprint("SCRIPT_MODE=", w.script), "LIMIT_RESPONSE_HEADERS_ENABLED=true", "LOCAL_KEYS=1000")}
+		}
 		require.Empty(t, p.server.Memory().Keys(), "the gateway's probe")
 		defer func() {
 			var is bool
@@ -100,6 +109,7 @@ func (p *play) playSteps() {
 	for i, s := range p.steps {
 		p.step = i
 		time.Sleep(time.Microsecond)
+		p.side = p.sides[s.gateway]
 		p.makes(s)
 	}
 	p.step++
@@ -107,9 +117,11 @@ func (p *play) playSteps() {
 	for _, o := range p.owes {
 		p.settles(o, 100)
 	}
-	p.metrics()
 	time.Sleep(2 * watched)
-	p.noticed(false)
+	for _, p.side = range p.sides {
+		p.metrics()
+		p.noticed(false)
+	}
 }
 
 func (p *play) makes(s step) {
@@ -160,9 +172,9 @@ func (p *play) heal() {
 		time.Sleep(time.Second)
 		var all sync.WaitGroup
 		var failed atomic.Bool
-		for range 8 { // connections may be broken
+		for i := range 16 { // connections may be broken
 			all.Go(func() {
-				if p.decides.Probe(context.Background()) != nil {
+				if p.sides[i%2].decides.Probe(context.Background()) != nil {
 					failed.Store(true)
 				}
 			})
@@ -213,8 +225,10 @@ func (p *play) reload(how string) {
 	if how == "spoil" { // the rules before it stay
 		text = strings.Replace(text, "rate_limit", "ratelimit", 1)
 	}
-	p.writes(p.t, "rules.yaml", text)
-	time.Sleep(wait)
+	for _, one := range p.sides {
+		writeFile(p.t, one.folder+"/rules.yaml", text)
+	}
+	time.Sleep(watched + time.Second + wait)
 	for _, i := range ended { // so long ago that a full limit has drained
 		for value := range 2 {
 			d := p.of(ask{rule: i, value: value, hits: max(1, p.rules[i].estimate)})

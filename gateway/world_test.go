@@ -38,12 +38,13 @@ type rule struct {
 
 // step is what happens next.
 type step struct {
-	does  string // see play.do
-	asks  []ask
-	value int           // the host of an http request
-	wait  time.Duration // of "pass"
-	fault string        // of "fault"
-	n     int64         // the cost of "settle", in percent of the estimate, or of the limit if there is none
+	gateway int    // which one is asked
+	does    string // see play.do
+	asks    []ask
+	value   int           // the host of an http request
+	wait    time.Duration // of "pass"
+	fault   string        // of "fault"
+	n       int64         // the cost of "settle", in percent of the estimate, or of the limit if there is none
 }
 
 // ask is one descriptor, or one http rule that a request counts for.
@@ -115,7 +116,7 @@ func (w *world) randomRule(r *rand.Rand) rule {
 }
 
 func (w *world) randomStep(r *rand.Rand) step {
-	s := step{does: oneOf(r, "ask", "ask", "ask", "ask", "check", "check", "check", "settle", "pass", "pass", "fault", "heal", "change"), value: r.IntN(4) / 3}
+	s := step{does: oneOf(r, "ask", "ask", "ask", "ask", "check", "check", "check", "settle", "pass", "pass", "fault", "heal", "change"), value: r.IntN(4) / 3, gateway: r.IntN(2)}
 	switch s.does {
 	case "ask", "check":
 		for i, l := range w.rules {
