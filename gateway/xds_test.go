@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/cache/types"
@@ -34,6 +35,7 @@ type manager struct {
 	cache.SnapshotCache
 	at      string
 	refused atomic.Value // the reason of the last refusal
+	nacks   atomic.Int64
 	server  *grpc.Server
 }
 
@@ -55,6 +57,7 @@ func (m *manager) serve(t *testing.T) {
 		StreamRequestFunc: func(_ int64, r *discovery.DiscoveryRequest) error {
 			if r.GetErrorDetail() != nil {
 				m.refused.Store(r.GetErrorDetail().GetMessage())
+				m.nacks.Add(1)
 			}
 			return nil
 		},
@@ -115,8 +118,10 @@ func TestXDS(t *testing.T) {
 	m.serve(t)
 	becomes("1", 5, limited("DAY", "5"))
 	answers(t, g.web+"/healthcheck", 200)
+	began := time.Now()
 	m.send(t, "2", limited("UNKNOWN", "6"))
-	until(t, "a refusal", func() bool { return m.refused.Load() != nil })
+	until(t, "refusals", func() bool { return m.nacks.Load() > 3 })
+	require.LessOrEqual(t, m.nacks.Load(), 3+int64(time.Since(began)/(50*time.Millisecond)), "go-control-plane sends what is refused at once")
 	require.Contains(t, m.refused.Load(), "xds:n:1: rule d.k: invalid unit ''")
 	require.Contains(t, g.page(t, "http://"+metricsAt+"/metrics"), "gothrottle_gateway_rules_stale 1\n")
 	require.Equal(t, "OK o5", g.ask(t, "d", "k=a*0"))
