@@ -107,6 +107,8 @@ model=a,tenant=y*25 model=a*25: OK o50 o75 // the limit around it is taken from 
 model=b,tenant=x*20 model=b,tenant=y*20: OK o60 o40 // one after the other
 model=b,tenant=x,app=1*11: OK o7 // 49 less 31 of the tenant, less 11
 model=c*5 model=c,batch=1*75: OK o0 o0 // one key: the smaller limit
+model=d,tenant=x*50: OK o0
+model=d,tenant=x*0: OVER_LIMIT X0
 ` + strings.TrimSpace(many) + ": OVER_LIMIT" + strings.Repeat(" X5", 33) + " // more than a call may have",
 		"domain: d\nhash_tag: descriptor" + tagged: `
 a=1*5 a=1,c=1*5 b=1*2: OK o0 o4 o0
@@ -200,7 +202,8 @@ func TestRefused(t *testing.T) {
 			s.Change(func(f *resp.Faults) { f.Reply = func([]string) (any, bool) { return memory.Error(text), true } })
 			err := inside(t, s, "", "CONFIG="+g.folder).begin(t.Context())
 			require.Equal(t, refuses, err != nil, "%s: %v", text, err)
-			time.Sleep(2 * watched)
+			time.Sleep(4 * watched)
+			require.Equal(t, 1, strings.Count(g.log(), "each rule's on_failure decides"), g.log())
 			require.Equal(t, 200, g.get(t, g.web+"/healthcheck").StatusCode, text)
 			require.Contains(t, g.page(t, g.debug+"/metrics"), "gothrottle_gateway_server_away 1")
 			require.Equal(t, refuses, strings.Contains(g.log(), "refuses the gateway"), "%s: %s", text, g.log())

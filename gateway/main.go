@@ -235,8 +235,8 @@ func (p *program) firstRules(ctx context.Context) error {
 
 // use puts the rules of files into force if all are right. It counts and logs a set once, though the set comes again.
 func (p *program) use(files []rules.File, err error) error {
+	defer func() { p.answers.Stale(p.refused) }()
 	if came := fmt.Sprint(err); came == p.came && slices.Equal(files, p.files) {
-		p.answers.Stale(p.refused)
 		return p.refused
 	}
 	p.files, p.came = files, fmt.Sprint(err)
@@ -248,7 +248,6 @@ func (p *program) use(files []rules.File, err error) error {
 		err = p.decides.Load(set)
 	}
 	p.refused = err
-	p.answers.Stale(err)
 	if p.answers.Loaded(err); err != nil {
 		rest := "the old ones stay in force"
 		if p.answers.Rules.Load().Domains == nil {
