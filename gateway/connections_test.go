@@ -27,7 +27,7 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { return nil }
 func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
-// ending tells when the server has closed its end.
+// ending reports when the server has closed its end.
 type ending struct {
 	net.Conn
 	ended context.CancelFunc

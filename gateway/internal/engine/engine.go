@@ -148,7 +148,7 @@ var transient = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BU
 // Refuses says whether an error of Check or Probe stays until somebody changes the server or the settings. Plain words at a port
 // for TLS, or the reverse, look like a server that is unavailable.
 func Refuses(err error) bool {
-	var reply redis.Error // also if no Sentinel knows the name of the master
+	var reply redis.Error // a Sentinel that does not know the name of the master has one, too
 	var untrusted *tls.CertificateVerificationError
 	var far *net.OpError
 	return errors.Is(err, throttle.ErrNoModule) || errors.As(err, &untrusted) ||

@@ -189,7 +189,7 @@ func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err e
 		if a.Limit == nil || a.Cost == nil {
 			continue
 		}
-		text := strings.Join(r.Header.Values(a.Cost.Header), ",") // several are no number: a client may have sent one of them
+		text := strings.Join(r.Header.Values(a.Cost.Header), ",") // several are refused: a client may have sent one of them
 		if a.Settle = true; text == "" {
 			continue
 		}
