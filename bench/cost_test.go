@@ -123,15 +123,18 @@ func (s *stage) cost(before ...string) (ns, perSecond float64) {
 	}
 }
 
-// probe asks once more, and returns an error if the answer is not what the row expects. Windows need not be full in a quick run,
-// which tests use on busy machines.
+// probe asks once more, and returns an error if the answer is not what the row expects. A quick run, which tests use on busy
+// machines, need not fill windows, and may fill them too much: calls that are late come all at once.
 func (s *stage) probe() error {
 	replies, err := send(s, s.call, 0, 1, s.keys, time.Now())
 	if err != nil || s.verdict == anything {
 		return err
 	}
 	reply, err := replies[0].(*redis.Cmd).Slice()
-	if err != nil || reply[0] != int64(s.verdict) || s.paced > 0 && !quick && 10*reply[2].(int64) > reply[1].(int64) {
+	if err == nil && s.paced > 0 && quick {
+		return nil
+	}
+	if err != nil || reply[0] != int64(s.verdict) || s.paced > 0 && 10*reply[2].(int64) > reply[1].(int64) {
 		return fmt.Errorf("%v (%v): the first number should be %d, and 90 %% of a window in use", replies[0], err, s.verdict)
 	}
 	return nil
