@@ -114,10 +114,12 @@ func (w *world) has(names ...string) bool {
 }
 
 // unheard reports whether the reply to a command that ran at this time may not have come: a server runs at the end of a silence
-// what has come meanwhile, though the callers have gone, and after a failover new connections take a part of the time limit.
+// what has come meanwhile, though the callers have gone. A failover and a half-open connection lose replies that are on their way,
+// and after a failover new connections take a part of the time limit.
 func (w *world) unheard(at time.Duration) bool {
 	return w.has("cut", "cut after", "restart", "mute", "lost") || slices.ContainsFunc(w.Faults, func(f fault) bool {
-		return f.Name == "silent" && f.At+f.For == at || f.Name == "failover" && at >= f.At && at-f.At < time.Second
+		failover, on := f.Name == "failover", at <= f.At && f.At <= at+w.Far
+		return f.Name == "silent" && f.At+f.For == at || (failover || f.Name == "half-open") && on || failover && at >= f.At && at-f.At < time.Second
 	})
 }
 
