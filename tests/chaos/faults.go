@@ -157,7 +157,7 @@ func (r *run) promoted(st *step) {
 		r.accept(r.twin, "REPLICAOF", "NO", "ONE")
 	}
 	r.eventually("the replica is the master", func() bool {
-		// Since Redis 8.6 a replica with I/O threads tells its master how far it is when its wall clock has gone on by a second.
+		// Since Redis 8.6 a replica with I/O threads acknowledges when its wall clock has moved by a second.
 		r.move(10*millisecond, 10*millisecond, func() {})
 		return r.twin.info("replication", "role") == "master" && (st.Text != "FAILOVER" || r.master.info("replication", "role") == "slave")
 	})
