@@ -21,7 +21,8 @@ trap cleanup EXIT
 ARCH=$(dpkg --print-architecture)
 [ -z "${NIGHTLY:-}" ] || ARCH='amd64 arm64'
 export ARCH
-build/package.sh
+date=$(source_date) # of both builds, even if there is a commit between them
+SOURCE_DATE_EPOCH=$date build/package.sh
 out=$PWD/build/out/packages
 
 # twice  packs again in another folder, with an empty build cache and a strict umask, for one architecture. Only the tools are
@@ -29,7 +30,7 @@ out=$PWD/build/out/packages
 twice() {
   mkdir "$work/again"
   tar --exclude=./.git --exclude=./build/out -c . | tar -x -C "$work/again"
-  (umask 077 && ARCH=amd64 SOURCE_DATE_EPOCH=$(source_date) GOCACHE=$work/gocache TOOLS_GOCACHE=$(go env GOCACHE) "$work/again/build/package.sh" >/dev/null)
+  (umask 077 && ARCH=amd64 SOURCE_DATE_EPOCH=$date GOCACHE=$work/gocache TOOLS_GOCACHE=$(go env GOCACHE) "$work/again/build/package.sh" >/dev/null)
   diff -r -x '*arm64*' -x '*aarch64*' -x SHA256SUMS "$out" "$work/again/build/out/packages" || die 'two builds differ.'
   echo 'two builds in different folders are the same, byte by byte'
 }
