@@ -71,7 +71,7 @@ func TestOptions_everywhere(t *testing.T) {
 			}
 		}
 	}
-	listed := regexp.MustCompile(`go\.has\('(.*)', word\) and word`).FindStringSubmatch(script.Text)[1]
+	listed := regexp.MustCompile(`word\.has\('(.*)', text\) and text`).FindStringSubmatch(script.Text)[1]
 	for _, row := range commands.Table {
 		for _, word := range regexp.MustCompile(`[A-Z]+`).FindAllString(strings.TrimPrefix(row.Syntax(), row.Name), -1) {
 			if _, made := read[row.Name+" "+row.Name]; made && commands.IsOption(word) && !read[row.Name+" "+word] {

@@ -39,6 +39,16 @@ var optionRows = [...]struct {
 	{"SHARE", NoError, ErrShareWithoutWeight},
 }
 
+// Options returns the names of all options, in the order in which errors list them, and those of which a call may have one.
+func Options() (names, exclude []string) {
+	for i, row := range optionRows {
+		if names = append(names, row.name); exclusive&(1<<i) != 0 {
+			exclude = append(exclude, row.name)
+		}
+	}
+	return names, exclude
+}
+
 // first returns the number of the first option of a set.
 func (o option) first() int { return bits.TrailingZeros16(uint16(o)) }
 

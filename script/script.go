@@ -3,6 +3,8 @@ package script
 
 import _ "embed"
 
+//go:generate go run ./gen
+
 // Text is the script. EVAL takes its keys first, then the words of a command without the first key.
 //
 //go:embed gothrottle.lua

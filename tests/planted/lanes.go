@@ -23,7 +23,7 @@ var (
 	boundary = regexp.MustCompile(`^cgo$`)
 	gateways = regexp.MustCompile(`^gateway`)
 	root     = regexp.MustCompile(`^(funnel|commands|cgo|script|throttle)`)
-	scripts  = regexp.MustCompile(`^script$`)
+	scripts  = regexp.MustCompile(`^script/src$`)
 )
 
 var lanes = []lane{

@@ -98,7 +98,7 @@ func (r *runner) plant(ctx context.Context, d defect) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, []byte(planted), 0o644); err != nil {
+	if err := r.write(ctx, file, planted); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -106,12 +106,20 @@ func (r *runner) plant(ctx context.Context, d defect) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := r.write(ctx, file, string(text)); err != nil {
 		return err
 	}
 	r.known[d.hash()] = lane
 	_, err = fmt.Fprintf(r.notes, "%s | %s | %.0f | %s | %s\n", d.id(), lane, time.Since(began).Seconds(), how, d.hash())
 	return err
+}
+
+// write writes a file of the copy, and what is made of it.
+func (r *runner) write(ctx context.Context, file, text string) error {
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil || filepath.Ext(file) != ".lua" {
+		return err
+	}
+	return shell(ctx, r.copied, "go generate ./script").Run()
 }
 
 // readResults reads what earlier runs found. The other defects are planted again.

@@ -1,0 +1,157 @@
+-- GO.ALL.
+
+local function make_all()
+  local function clause(n, err) return (string.gsub(err, '^ERR ', 'ERR clause ' .. n .. ': ')) end
+
+  -- options reads the options of a clause from a word on. It returns the place after them, and an error.
+  local function clause_options(r, i)
+    local o = string.upper(ARGV[i] or '')
+    while o == 'SHARE' or o ~= '' and not match(o, ' ') and word.has(r.limiter.clause_options, o) do
+      if o == 'SHARE' and not share then make_shares() end
+      local wrong = o == 'SHARE' and share.misplaced(r) or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
+      local lacks = word.lacks(o)
+      if lacks then i = i + 1 end
+      wrong = wrong or lacks and i > argc and lacks
+      if wrong then return i, wrong end
+      if o == 'SHARE' then r.share_word = i elseif lacks then r.operand = i end
+      r.opts[o], i = true, i + 1
+      o = string.upper(ARGV[i] or '')
+    end
+    return i
+  end
+
+  -- wrong_word returns the error of a word after all clauses and some options.
+  local function wrong_word(text, last, r, after_options)
+    local o, numeric, err = word.find_option(text), word.looks_numeric(text), TEXT.BareKey
+    if not after_options and (numeric and not r.limiter.has_units or o and o ~= 'UPTO' and o ~= 'RESERVE' and o ~= 'RAISE') then
+      return word.named(clause(last, TEXT.NotOptionOfClause), text, r.kind)
+    end
+    if o == 'EXACT' or o == 'ALIGN' or o == 'LOCKOUT' or o == 'SHARE' then
+      err = TEXT.AfterOptions
+    elseif o then
+      err = TEXT.NotOptionOfAll
+    elseif numeric then
+      err = TEXT.QuantityLate
+    elseif after_options then
+      err = TEXT.AfterOptions
+    end
+    return word.named(err, text)
+  end
+
+  -- plan finds the clauses in the words. It returns the error of a word, after the clauses before it, and whether the keys
+  -- aren't those of the script.
+  local function plan(clauses)
+    local i, key, seen, other = 2, 1, {[KEYS[1]] = true}, false -- key is an index of KEYS
+    while true do
+      local state, kind, name = {asked = 0}, nil, string.upper(ARGV[i] or '')
+      local limiter = go.limiter(name)
+      if i > argc then return TEXT.KeyWithoutClause end
+      if not limiter then return word.named(TEXT.UnknownClause, ARGV[i]) end
+      while limiter do
+        local n = #clauses + 1
+        if n > BOUND.clauses then return TEXT.TooManyClauses end
+        if kind and (not limiter.has_cells or kind ~= name) then return clause(n, TEXT.KeyShared) end
+        if i + limiter.arity > argc then return clause(n, word.named(TEXT.ClauseShort, ARGV[i], limiter.needs)) end
+        local r = go.new_request(name, i + 1, KEYS[key], state)
+        r.front, r.cell = clauses[n - 1], state.asked
+        kind, state.asked, clauses[n], i = name, state.asked + 1, r, i + 1 + limiter.arity
+        if limiter.has_units and i <= argc and word.looks_numeric(ARGV[i]) then
+          r.quantity_word = i
+          i = i + 1
+        end
+        local wrong
+        i, wrong = clause_options(r, i)
+        if wrong then return clause(n, wrong) end
+        name = string.upper(ARGV[i] or '')
+        limiter = go.limiter(name)
+      end
+      if name ~= 'KEY' then break end
+      if i + 2 > argc then return TEXT.KeyWithoutClause end
+      if seen[ARGV[i + 1]] then return TEXT.KeyRepeated end
+      key, i = key + 1, i + 2
+      if key > BOUND.clauses then return TEXT.TooManyClauses end
+      seen[ARGV[i - 1]], other = true, other or ARGV[i - 1] ~= KEYS[key]
+    end
+    local opts, _, wrong, place = word.options(i, OPTIONS.GO_ALL, '')
+    if place then return wrong_word(ARGV[place], #clauses, clauses[#clauses], next(opts)) end
+    for n = 1, #clauses do
+      local r = clauses[n]
+      if opts.FORCE and not r.limiter.has_units then return TEXT.ForceLease end
+      if opts.FORCE and r.opts.LOCKOUT then return TEXT.ForceLockout end
+      r.opts.MS, r.opts.FORCE = opts.MS, opts.FORCE
+    end
+    return wrong, other or key ~= #KEYS
+  end
+
+  -- parse reads the words of the clauses before the wrong one. It reports whether a clause can never admit.
+  local function parse(clauses, wrong)
+    local never = false
+    for n = 1, #clauses do
+      local r = clauses[n]
+      r.opts.MS, r.wrong = r.opts.MS or wrong and (word.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+      r.unit = r.opts.MS and 1 or 1000
+      local ok, err = pcall(r.limiter.parse, r)
+      if not ok and type(err) == 'table' and err.text then err.text = clause(n, err.text) end
+      if not ok then error(err, 0) end
+      never = never or all_of.never(r)
+    end
+    return never
+  end
+
+  -- judge judges each clause alone. An error of the contract comes before one of the range.
+  local function judge(clauses, may_lock)
+    local replies, beyond = {}, nil
+    for n = 1, #clauses do
+      local r = clauses[n]
+      r.limiter.load(r)
+      local ok, v = pcall(r.limiter.judge, r, r.quantity, may_lock)
+      if ok then
+        replies[n] = go.verdict(r, v)
+      elseif type(v) == 'table' and v.range then
+        beyond = beyond or v
+      else
+        error(v, 0)
+      end
+    end
+    if beyond then error(beyond, 0) end
+    return replies
+  end
+
+  -- fill_gaps stores the absent cells before one that is stored.
+  local function fill_gaps(r, clauses, position)
+    local cell = r.state.cells[r.cell + 1]
+    for i = 0, cell and cell.old and r.cell - 1 or -1 do
+      local earlier = r.state.cells[i + 1]
+      if not earlier or not earlier.old and not earlier.fields[1] then cells.store(clauses[position - r.cell + i], r.slack) end
+    end
+  end
+
+  all_of = {
+    never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * share.most(r.front) end,
+
+    run = function()
+      local clauses = {}
+      local wrong, misplaced = plan(clauses)
+      local may_lock = not parse(clauses, wrong)
+      if wrong then go.fail(wrong) end
+      if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
+      go.read_clock()
+      local replies = judge(clauses, may_lock)
+      if share then share.judge_all(clauses, replies, may_lock) end
+      local denied = decide(replies)[1] ~= 0
+      for n = 1, #clauses do
+        local r, limiter = clauses[n], clauses[n].limiter
+        if denied and replies[n][1] == 0 then
+          local v = limiter.judge(r, 0, false)
+          v.limited, v.retry = false, 0
+          replies[n] = go.verdict(r, v)
+        end
+        if denied and r.weight then share.remains(r, replies, n, 0) end
+        limiter.apply(r, denied)
+        if r.cell > 0 then fill_gaps(r, clauses, n) end
+        if limiter.finish and (not clauses[n + 1] or clauses[n + 1].key ~= r.key) then limiter.finish(r.state, r.key) end
+      end
+      return decide(replies)
+    end,
+  }
+end
