@@ -61,8 +61,7 @@ func (s *ThrottleState) left(now Nanos) span {
 // call is denied: otherwise usage would go on draining at the old rate and RetryAfter would be too short. Usage that
 // would drain only after the year 2262 at the new rate cannot be stored. Then the state keeps its own rate: a denied
 // call changes nothing but the lockout, and a refund takes units off at the old rate. A peek and a call for more than
-// Limit store nothing either. Where nothing is stored, ResetAfter, and a peek's RetryAfter, are at the state's own
-// rate. A changed limit needs nothing stored; usage above the limit drains at the rate.
+// Limit store nothing either. Where nothing is stored, ResetAfter and RetryAfter are at the state's own rate. A changed limit needs nothing stored; usage above the limit drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {
@@ -138,8 +137,9 @@ func (c *throttling) byMode(now Nanos, s, next *ThrottleState, v *Verdict) (done
 //go:noinline
 func (c *throttling) timesAtOwnRate(now Nanos, s *ThrottleState, v *Verdict) {
 	v.ResetAfter = max(s.left(now).ceil(), c.locked)
-	if v.Limited && c.Quantity == 0 {
-		v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(c.Limit)).ceil(), c.locked)
+	if v.Limited && v.RetryAfter != Never {
+		units, _ := c.rate.units(c.fits)
+		v.RetryAfter = max(s.Rate.minus(s.left(now), s.Rate.span(units)).ceil(), c.locked)
 	}
 }
 
@@ -150,6 +150,7 @@ type throttling struct {
 	capacity span  // the time that Limit units take to drain
 	used     span  // what is in use before the call
 	after    span  // and after it
+	fits     span  // of a denied call: how much may be in use for it to fit
 	locked   Nanos // the rest of the lockout; 0 if there is none
 	carry    carry
 }
@@ -173,7 +174,7 @@ func (c *throttling) take(v *Verdict, quantity int64, wait Nanos) {
 
 // deny denies quantity units, which fit if no more than fits is in use and there is no lockout. It may begin a lockout.
 func (c *throttling) deny(v *Verdict, quantity int64, fits span) {
-	v.Limited = true
+	v.Limited, c.fits = true, fits
 	if quantity > 0 {
 		if c.carry == carried {
 			v.Change = Store

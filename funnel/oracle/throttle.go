@@ -134,6 +134,11 @@ func (o *Throttle) Call(now funnel.Nanos, p funnel.ThrottleParams) (v funnel.Ver
 			next.locked, rest = now+min(p.Lockout, lastInstant-now), p.Lockout
 			changed, wait = true, max(wait, rest)
 		}
+		if o.rate != nil && o.rate.Cmp(rate) != 0 && next.rate == o.rate { // what is in use drains on as it is
+			fits := add(sub(limit, whole(quantity)), mul(whole(p.MaxWait), rate))
+			over := sub(next.units, new(big.Rat).SetInt(floor(fits)))
+			wait = max(drain(over, o.rate), rest)
+		}
 		v.Limited, v.RetryAfter = true, wait
 		if changed {
 			v.Change = funnel.Store
