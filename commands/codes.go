@@ -78,6 +78,7 @@ const (
 	ErrShareFirst
 	ErrShareCells
 	ErrShareSlots
+	ErrShareChain
 	ErrNoPolicy
 	ErrNoPolicyName
 	ErrTopCountNotInteger

@@ -82,6 +82,7 @@ var errorTexts = [NumErrors]string{
 	ErrShareFirst:            "ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m",
 	ErrShareCells:            fmt.Sprintf("ERR a %s clause cannot have SHARE: put it into a %s clause after this one", keywords(func(kind *clauseKind) bool { return kind.cells }), keywords(func(kind *clauseKind) bool { return !kind.cells })),
 	ErrShareSlots:            "ERR SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then",
+	ErrShareChain:            fmt.Sprintf("ERR at most %d SHARE clauses in a row", maxShares),
 	ErrNoPolicy:              "ERR no policy for the key '" + errorWord + "': its name, up to the first colon, is not in gothrottle.policies",
 	ErrNoPolicyName:          "ERR the key '" + errorWord + "' must begin with the name of a policy and a colon, as in login:bob",
 	ErrTopCountNotInteger:    "ERR the count of keys is not an integer",

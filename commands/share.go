@@ -20,6 +20,9 @@ type drain interface {
 	settle()
 }
 
+// maxShares bounds tenants of tenants, because what a denied call looks up grows with the square of the levels.
+const maxShares = 4
+
 // noLapse is an instant after all lapses.
 const noLapse funnel.Micros = 1 << 62
 
@@ -34,6 +37,11 @@ func (c *Call) misplacedShare() ErrorCode {
 		return ErrShareFirst
 	case kind.units != clauseKinds[c.Clauses[last-1].kind].units:
 		return ErrShareSlots
+	}
+	for i := last - 1; c.Clauses[i].opts&optShare != 0; i-- { // the first clause has none
+		if i == last-maxShares {
+			return ErrShareChain
+		}
 	}
 	return NoError
 }
@@ -68,7 +76,6 @@ func (l *limit) share(c *Call, v *funnel.Verdict) (err ErrorCode) {
 		}
 		v.Limited, v.RetryAfter = true, funnel.Never
 		l.reply(c, v)
-		granted = 0
 	}
 	l.remains(c, granted)
 	return NoError

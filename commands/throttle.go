@@ -100,7 +100,8 @@ func (t *throttleLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
 }
 
 func (t *throttleLimiter) wait(c *Call, units int64) funnel.Nanos {
-	return t.Wait(c.Now.Nanos(), &c.cell(&c.Keys[t.key], t.cell).state, units, !t.Settle)
+	stores := t.Settle || t.v.Limited && t.v.Change == funnel.Store
+	return t.Wait(c.Now.Nanos(), &c.cell(&c.Keys[t.key], t.cell).state, units, !stores)
 }
 
 func (t *throttleLimiter) settle() { t.Settle = true }

@@ -1596,12 +1596,13 @@ local function make_shares()
     return at == go.now and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -at)), first.time
   end
 
-  -- wait returns how long it takes until units fit the first clause: at its own rate if that is stored.
+  -- wait returns how long it takes until units fit the first clause: at the stored rate if the call stores no other one.
   local function wait(r, units)
     if units > r.limit then return math.huge end
     local a, b = rates.span(r.rate, r.limit - units)
     if r.held == 0 and not rates.shorter(a, b, r.used, r.used_fraction) then return 0.0 end
-    if r.carried and not r.settle then return math.max(throttle.drains_to(r, r.limit - units), r.held) end
+    local stores = r.settle or r.v.limited and r.v.store
+    if r.carried and not stores then return math.max(throttle.drains_to(r, r.limit - units), r.held) end
     return math.max(rates.ceil(rates.minus(r.rate, r.used, r.used_fraction, a, b)), r.held)
   end
 
@@ -1660,7 +1661,9 @@ local function make_shares()
     misplaced = function(r)
       if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
       if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') and 'ERR SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then'
+      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then' end
+      r.links = (r.front.links or 0) + 1
+      return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
     end,
 
     -- most returns the most that a clause can ever have left.
@@ -1682,7 +1685,7 @@ local function make_shares()
       local v, granted, short = r.v, 0, false
       if not v.limited and v.renewed ~= 1 then granted = v.granted end
       if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * share.left(r.front) then
-        v, granted, short = r.limiter.judge(r, 0, false), 0, not all_of.never(r)
+        v, short = r.limiter.judge(r, 0, false), not all_of.never(r)
         v.limited, v.retry = true, 0
         replies[n] = go.verdict(r, v)
       end

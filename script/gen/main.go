@@ -65,6 +65,7 @@ func values(codes string) map[string]string {
 		"BOUND.in_use":  fmt.Sprint(int64(funnel.MaxInUse)),
 		"BOUND.months":  fmt.Sprint(funnel.MaxMonths),
 		"BOUND.clauses": fmt.Sprint(commands.MaxClauses),
+		"BOUND.shares":  number.FindString(commands.ErrShareChain.Text()),
 		"BOUND.id":      number.FindString(commands.ErrIDTooLong.Text()),
 		"BOUND.ids":     number.FindString(commands.ErrTooManyIDs.Text()),
 		"TEXT.With":     quote(strings.Replace(commands.ErrWithUpTo.Text(), "UPTO", "<mode>", 1)),

@@ -19,12 +19,13 @@ local function make_shares()
     return at == go.now and r.used or go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -at)), first.time
   end
 
-  -- wait returns how long it takes until units fit the first clause: at its own rate if that is stored.
+  -- wait returns how long it takes until units fit the first clause: at the stored rate if the call stores no other one.
   local function wait(r, units)
     if units > r.limit then return math.huge end
     local a, b = rates.span(r.rate, r.limit - units)
     if r.held == 0 and not rates.shorter(a, b, r.used, r.used_fraction) then return 0.0 end
-    if r.carried and not r.settle then return math.max(throttle.drains_to(r, r.limit - units), r.held) end
+    local stores = r.settle or r.v.limited and r.v.store
+    if r.carried and not stores then return math.max(throttle.drains_to(r, r.limit - units), r.held) end
     return math.max(rates.ceil(rates.minus(r.rate, r.used, r.used_fraction, a, b)), r.held)
   end
 
@@ -83,7 +84,9 @@ local function make_shares()
     misplaced = function(r)
       if r.kind == 'THROTTLE' then return TEXT.ShareCells end
       if not r.front then return TEXT.ShareFirst end
-      return (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') and TEXT.ShareSlots
+      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return TEXT.ShareSlots end
+      r.links = (r.front.links or 0) + 1
+      return r.links > BOUND.shares and TEXT.ShareChain
     end,
 
     -- most returns the most that a clause can ever have left.
@@ -105,7 +108,7 @@ local function make_shares()
       local v, granted, short = r.v, 0, false
       if not v.limited and v.renewed ~= 1 then granted = v.granted end
       if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * share.left(r.front) then
-        v, granted, short = r.limiter.judge(r, 0, false), 0, not all_of.never(r)
+        v, short = r.limiter.judge(r, 0, false), not all_of.never(r)
         v.limited, v.retry = true, 0
         replies[n] = go.verdict(r, v)
       end

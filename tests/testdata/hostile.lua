@@ -58,6 +58,11 @@ local function quantity() return of({'', '', ' 1', ' 0', ' -1', ' -1000000000001
 local function rate() return of({'0', '15', '999999999999'}) .. ' ' .. of({'1', '7', '30', '1000000000000', '999999999989'}) .. ' ' ..
   of({'60', '1ms', '90d', '36500d', '7s', '9007199254740992'}) .. quantity() end
 local function windowed() return of({'5', '121', '1000000000000'}) .. ' ' .. of({'60', '1ms', '36500d', '1h'}) .. quantity() end
+local function chain(clause)
+  local text = ''
+  for i = 1, random(4) do text = text .. ' KEY l' .. i .. ' ' .. clause end
+  return text
+end
 local function any()
   return of({
     'GO.THROTTLE ' .. rate() .. of({'', ' UPTO', ' FORCE', ' RAISE', ' RESERVE 36500d', ' RESERVE 5', ' LOCKOUT 9'}), 'CL.THROTTLE ' .. rate(),
@@ -65,7 +70,7 @@ local function any()
     'GO.QUOTA 5 ' .. of({'1mo', '1200mo'}) .. ' ALIGN ' .. of({'27d', '-27d', '+01:00'}), 'GO.LEASE 2 60 a', 'GO.RELEASE a b a',
     'GO.ALL THROTTLE ' .. rate() .. ' THROTTLE ' .. rate() .. ' LOCKOUT 5', 'GO.ALL WINDOW ' .. windowed() .. of({'', ' FORCE'}),
     'GO.ALL ' .. of({'THROTTLE ' .. rate(), 'QUOTA ' .. windowed()}) .. ' KEY l WINDOW ' .. windowed() .. ' SHARE 3 KEY m WINDOW ' .. windowed() .. ' SHARE 1',
-    'GO.ALL LEASE 2 60 a KEY l LEASE 9 60 a SHARE 1',
+    'GO.ALL LEASE 2 60 a' .. chain('LEASE 9 60 a SHARE 1'), 'GO.ALL WINDOW ' .. windowed() .. chain('WINDOW 1000000000000 1h 1 SHARE 2'),
   })
 end
 

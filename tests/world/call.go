@@ -242,7 +242,11 @@ func (r *reader) clause(kind byte, key string, cell int) {
 // tenant reports whether a clause of a kind can have a share of the clause before it.
 func (r *reader) tenant(kind byte) bool {
 	last := len(r.clauses) - 1
-	return last >= 0 && kind != 't' && (kind == 'l') == (r.clauses[last].Kind == 'l')
+	links := 0
+	for i := last; i >= 0 && r.clauses[i].Weight > 0; i-- {
+		links++
+	}
+	return last >= 0 && kind != 't' && (kind == 'l') == (r.clauses[last].Kind == 'l') && links < 4
 }
 
 func tooLong(id string) bool { return len(id) > 512 }

@@ -68,9 +68,14 @@ func (d *decision) remains(i int, granted int64) {
 	d.rows[i][2] = max(min(c.Limit, c.Weight*d.rows[i-1][2].(int64))-used-granted, 0)
 }
 
-// waits sets the waits of tenants whose shares deny. The rates before one that asks for units are stored, as if their clauses had
-// denied.
+// waits sets the waits of tenants whose shares deny, by what the call stores: the rates of clauses that deny, and those before a
+// tenant that asks for units, as if these had denied.
 func (d *decision) waits(mayLock bool) {
+	for i := range d.Clauses {
+		if c := &d.Clauses[i]; len(d.short) > 0 && c.Kind == 't' && d.rows[i][0] == int64(1) && c.Quantity > 0 && c.Quantity <= c.Limit {
+			d.settle(c)
+		}
+	}
 	for _, l := range d.short {
 		c := &d.Clauses[l.clause]
 		if c.Quantity == 0 || c.Quantity > min(c.Limit, c.Weight*d.most(l.clause-1)) {
@@ -81,8 +86,7 @@ func (d *decision) waits(mayLock bool) {
 			if front.Kind != 't' {
 				continue
 			}
-			p := funnel.ThrottleParams{Limit: front.Limit, Rate: funnel.Rate{Period: front.Period, Count: front.Count}, Settle: true}
-			d.keys.at(front.Key).cells[front.Cell].Call(d.now.Nanos(), p)
+			d.settle(front)
 			if d.rows[i][0] == int64(1) {
 				d.rows[i] = d.row(front, d.call(d.keys.at(front.Key).Clone(), front, front.Quantity, mayLock))
 			}
@@ -95,4 +99,10 @@ func (d *decision) waits(mayLock bool) {
 			d.rows[l.clause][3] = up(max(wait, l.own), d.Unit)
 		}
 	}
+}
+
+// settle stores the rate of a clause.
+func (d *decision) settle(c *Clause) {
+	p := funnel.ThrottleParams{Limit: c.Limit, Rate: funnel.Rate{Period: c.Period, Count: c.Count}, Settle: true}
+	d.keys.at(c.Key).cells[c.Cell].Call(d.now.Nanos(), p)
 }
