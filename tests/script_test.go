@@ -134,8 +134,8 @@ func TestScript_permissions(t *testing.T) {
 }
 
 // No transcript has a server that replies anything. Whatever a key holds, a call ends after a bounded number of instructions,
-// with a reply, and never writes after an error: under Lua 5.1, as in Redis and Valkey, and under Lua 5.4. What a chain of
-// SHARE takes is bounded by its length.
+// with a reply, and never writes after an error: under Lua 5.1, as in Redis and Valkey, and under Lua 5.4. A chain of
+// SHARE takes no more than its length allows.
 func TestScript_hostile(t *testing.T) {
 	for _, program := range []string{"lua5.1", "lua5.4"} {
 		for _, test := range []string{"testdata/hostile.lua", "testdata/chains.lua"} {
@@ -194,6 +194,7 @@ func TestScript_keys(t *testing.T) {
 		"1 a GO.RELEASE_RO b":                                           "unknown command",
 		"2 a b go.quota 5 1h":                                           "takes one key",
 		"2 a b GO.ALL QUOTA 5 1h":                                       "must be those of the script",
+		"2 a c GO.ALL QUOTA 5 1h KEY b QUOTA 5 1h":                      "must be those of the script",
 		"2 b a GO.ALL QUOTA 5 1h KEY b QUOTA 5 1h":                      "named only once",
 		"2 a a GO.ALL QUOTA 5 1h KEY a QUOTA 5 1h":                      "named only once",
 		"3 a b a GO.ALL QUOTA 5 1h KEY b QUOTA 5 1h":                    "must be those of the script",

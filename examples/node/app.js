@@ -1,6 +1,10 @@
 // The service of node_redis.js and ioredis.js: GET /?user=bob, and GET /wait for jobs.
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
+
+// The text of gothrottle.lua, if SCRIPT names the file: for a server without the module.
+export const script = process.env.SCRIPT && readFileSync(process.env.SCRIPT, 'utf8');
 
 let away = false;
 export function log(err) { // once, and not for each request
@@ -14,7 +18,7 @@ function back() {
 
 // Ends a program whose server does not have the module. A failing call shows that the server is away.
 export async function check(info) {
-  const known = await info.then((reply) => reply[0], (err) => { log(err); return 'perhaps'; });
+  const known = script || await info.then((reply) => reply[0], (err) => { log(err); return 'perhaps'; });
   if (!known) throw new Error('the server does not know GO.THROTTLE: load the module gothrottle');
 }
 

@@ -9,6 +9,9 @@ function away(?Throwable $error): void {
     if (!$error && is_file($file) && @unlink($file)) error_log('the server decides again');
 }
 
+/** The text of gothrottle.lua, if SCRIPT names the file: for a server without the module. */
+function script(): string { return getenv('SCRIPT') ? file_get_contents(getenv('SCRIPT')) : ''; }
+
 function takeAndWait(callable $take, string $user, int $units, int $tries): array { // -1: admitted, or never will be
     while (($reply = $take($user, $units))[3] > 0 && --$tries) {
         usleep($reply[3] * random_int(1_000_000, 1_100_000)); // up to a tenth longer, so that not all come at once

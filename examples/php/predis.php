@@ -14,6 +14,16 @@ function call(...$words): array {
     throw $fault ? new UnexpectedValueException($reply) : new Predis\Response\ServerException($reply);
 }
 
-$take = fn(string $user, int $units) => call('GO.THROTTLE', "user:$user", 4, 5, 60, $units);
-$known = fn() => call('COMMAND', 'INFO', 'GO.THROTTLE')[0];
-serve($known, $take, Predis\PredisException::class, false); // true: fail open
+function take(string $user, int $units): array {
+    [$text, $words] = [script(), ['GO.THROTTLE', 4, 5, 60, $units]];
+    if (!$text) return call('GO.THROTTLE', "user:$user", 4, 5, 60, $units);
+    try {
+        return call('EVALSHA', sha1($text), 1, "user:$user", ...$words);
+    } catch (Predis\Response\ServerException $error) {
+        if (!str_starts_with($error->getMessage(), 'NOSCRIPT')) throw $error;
+        return call('EVAL', $text, 1, "user:$user", ...$words);
+    }
+}
+
+$known = fn() => script() || call('COMMAND', 'INFO', 'GO.THROTTLE')[0];
+serve($known, 'take', Predis\PredisException::class, false); // true: fail open

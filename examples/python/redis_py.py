@@ -8,6 +8,8 @@ from redis.retry import Retry
 # No retries: a call that timed out may have taken its units, and sent again takes them twice.
 server = redis.Redis.from_url("redis://" + os.environ["ADDR"], socket_timeout=0.25, socket_connect_timeout=0.25,
                               retry=Retry(NoBackoff(), 0))
+SCRIPT = os.environ.get("SCRIPT")  # the file gothrottle.lua, for a server without the module
+by_script = SCRIPT and server.register_script(open(SCRIPT).read())
 REFUSAL = re.compile("maxmemory|read only|MISCONF|NOREPLICAS|MASTERDOWN|BUSY")  # the server cannot write now
 app = Flask(__name__)
 away = False
@@ -18,6 +20,8 @@ def log(error):  # once, and not for each request; None: the server decided
         app.logger.warning("no decision: %s" if error else "the server decides again", *filter(None, [error]))
     away = bool(error)
 def take(user, units=1):  # limited, limit, remaining, retry_after, reset_after: see docs/commands.md; in seconds
+    if by_script:
+        return by_script([f"user:{user}"], ["GO.THROTTLE", 4, 5, 60, units])
     return server.execute_command("GO.THROTTLE", f"user:{user}", 4, 5, 60, units)
 def take_and_wait(user, units=1, tries=3):
     """For jobs: waits as long as the server says, and up to a tenth longer, so that not all jobs come at once."""
@@ -44,7 +48,7 @@ def hello():
     return ("too many requests\n", 429, headers) if limited else ("hello\n", 200, headers)
 
 try:
-    if server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
+    if not SCRIPT and server.execute_command("COMMAND INFO", "GO.THROTTLE")[0] is None:
         sys.exit("the server does not know GO.THROTTLE: load the module gothrottle")
 except (redis.ConnectionError, redis.TimeoutError) as error:
     log(error)  # the service starts, and each request tries again

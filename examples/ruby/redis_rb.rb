@@ -1,5 +1,6 @@
 # redis-rb: 5 requests per user and minute. ADDR=127.0.0.1:6379 PORT=8080 ruby redis_rb.rb, then GET /?user=bob
 require "connection_pool"
+require "digest"
 require "redis"
 require "webrick"
 
@@ -9,8 +10,21 @@ POOL = ConnectionPool.new(size: 8, timeout: 0.5) do
   Redis.new(url: "redis://#{ENV.fetch("ADDR")}", timeout: 0.5, reconnect_attempts: 0)
 end
 
+# The text of gothrottle.lua, if SCRIPT names the file: for a server without the module.
+SCRIPT = ENV["SCRIPT"] && File.read(ENV["SCRIPT"])
+SHA = SCRIPT && Digest::SHA1.hexdigest(SCRIPT)
+def by_script(redis, key, *words)
+  redis.evalsha(SHA, [key], words)
+rescue Redis::CommandError => error
+  raise unless error.message.start_with?("NOSCRIPT")
+  redis.eval(SCRIPT, [key], words)
+end
+
 def take(user, units) # limited, limit, remaining, retry_after, reset_after: times are seconds
-  POOL.with { |redis| redis.call("GO.THROTTLE", "user:#{user}", 4, 5, 60, units) }
+  POOL.with do |redis|
+    next by_script(redis, "user:#{user}", "GO.THROTTLE", 4, 5, 60, units) if SCRIPT
+    redis.call("GO.THROTTLE", "user:#{user}", 4, 5, 60, units)
+  end
 end
 
 def take_and_wait(user, units, tries = 3)
@@ -27,7 +41,7 @@ def log(error) # once, and not for each request; nil: the server decided
 end
 
 begin
-  known = POOL.with { |redis| redis.call("COMMAND", "INFO", "GO.THROTTLE") }.first
+  known = SCRIPT || POOL.with { |redis| redis.call("COMMAND", "INFO", "GO.THROTTLE") }.first
   abort "the server does not know GO.THROTTLE: load the module gothrottle" unless known
 rescue Redis::BaseError => error
   log error # the service starts, and each request tries again
