@@ -2,12 +2,13 @@
 --
 --   EVAL "$(cat gothrottle.lua)" 1 user:42 GO.THROTTLE 15 30 1m     the keys, then the command's words without its first key
 --
--- It reads the server's clock and the keys in KEYS. It writes these keys and nothing else: a hash, a string or a sorted set
--- each, which expires when nothing is in use any more. It calls TIME, and of each key EXISTS PEXPIRETIME HLEN HMGET GETRANGE
--- ZRANGE ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCARD ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the
--- module's replies and errors, an end after 30,000 instructions at most, and that a call which fails has written nothing:
--- all is read and judged, and permissions are asked for, before the first write. The SHA256SUMS of each release has this
--- file's sum; sha1sum prints the name by which EVALSHA knows it. It is made of script/src by `go generate ./script`.
+-- It reads the server's clock and the keys in KEYS, and writes these keys only: each is a hash, a string or a sorted set, and
+-- expires when nothing is in use any more. It calls TIME, and for a key EXISTS PEXPIRETIME HLEN HMGET GETRANGE ZRANGE ZCARD
+-- ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the module's replies
+-- and errors, and an end: after 30,000 instructions at most, and as many for each of up to four SHARE in a row. Everything is
+-- read and judged, and the user's permissions are asked for, before the first write, so a call that fails has written nothing.
+-- SHA256SUMS of each release has this file's sum; sha1sum prints the name by which EVALSHA knows it. Don't change this file:
+-- go generate ./script makes it of script/src.
 
 -- Numbers are doubles: each is whole and at most 2^53, or the call is an error. An instant is two numbers: seconds since the
 -- Unix epoch, and ns. A length of time is ns and a fraction in 1/count ns.
@@ -110,10 +111,10 @@ local plain_throttle = (kind == 'THROTTLE' or all) and function(s, ns, hash, fur
     write = hash and hash.write
     if write then
       write[#write + 1], write[#write + 2] = f0, tat
-    else
-      write = {KEYS[1], 'HSET', f0, tat, nil, nil, nil, nil} -- it is dear to make a list longer
+      if fresh then write[#write + 1], write[#write + 2] = f1, stored end
+    else -- with room for two more words: it is dear to make a list longer
+      write = {KEYS[1], 'HSET', f0, tat, fresh and f1 or nil, fresh and stored or nil, nil, nil}
     end
-    if fresh then write[#write + 1], write[#write + 2] = f1, stored end
     if per > 1 then
       fraction = format('%d', fraction)
       if fraction ~= state[3] then write[#write + 1], write[#write + 2] = f2, fraction end
@@ -134,13 +135,13 @@ end
 
 -- plain_window reads the newest entry and the two oldest. If the first one that counts is another one, the call isn't plain.
 local plain_window = (kind == 'WINDOW' or all) and function(s, ns, limit, period, n, upto)
-  local match, now, us, limited, asked, wait = string.match, s * 1e6 + ns / 1000, period * 1000, 0, n, nil
+  local now, us, limited, asked, wait = s * 1e6 + ns / 1000, period * 1000, 0, n, nil
   if us > 7e13 then return end
 
   -- read returns the total and the units of an entry; nothing if it isn't one, or has a bound.
   local function read(member)
-    local total, own = match(member, '^\1([1-9a-z][0-9a-z]*)$'), '1'
-    if not total then total, own = match(member, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+    local total, own = string.match(member, '^\1([1-9a-z][0-9a-z]*)$'), '1'
+    if not total then total, own = string.match(member, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
     if total and #total <= 10 and #own <= 10 and (own ~= '1' or #member == 1 + #total) then
       return tonumber(total, 36) + 0.0, tonumber(own, 36) + 0.0
     end

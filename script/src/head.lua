@@ -2,12 +2,13 @@
 --
 --   EVAL "$(cat gothrottle.lua)" 1 user:42 GO.THROTTLE 15 30 1m     the keys, then the command's words without its first key
 --
--- It reads the server's clock and the keys in KEYS. It writes these keys and nothing else: a hash, a string or a sorted set
--- each, which expires when nothing is in use any more. It calls TIME, and of each key EXISTS PEXPIRETIME HLEN HMGET GETRANGE
--- ZRANGE ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCARD ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the
--- module's replies and errors, an end after 30,000 instructions at most, and that a call which fails has written nothing:
--- all is read and judged, and permissions are asked for, before the first write. The SHA256SUMS of each release has this
--- file's sum; sha1sum prints the name by which EVALSHA knows it. It is made of script/src by `go generate ./script`.
+-- It reads the server's clock and the keys in KEYS, and writes these keys only: each is a hash, a string or a sorted set, and
+-- expires when nothing is in use any more. It calls TIME, and for a key EXISTS PEXPIRETIME HLEN HMGET GETRANGE ZRANGE ZCARD
+-- ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the module's replies
+-- and errors, and an end: after 30,000 instructions at most, and as many for each of up to four SHARE in a row. Everything is
+-- read and judged, and the user's permissions are asked for, before the first write, so a call that fails has written nothing.
+-- SHA256SUMS of each release has this file's sum; sha1sum prints the name by which EVALSHA knows it. Don't change this file:
+-- go generate ./script makes it of script/src.
 
 -- Numbers are doubles: each is whole and at most 2^53, or the call is an error. An instant is two numbers: seconds since the
 -- Unix epoch, and ns. A length of time is ns and a fraction in 1/count ns.

@@ -91,10 +91,10 @@ local plain_throttle = (kind == 'THROTTLE' or all) and function(s, ns, hash, fur
     write = hash and hash.write
     if write then
       write[#write + 1], write[#write + 2] = f0, tat
-    else
-      write = {KEYS[1], 'HSET', f0, tat, nil, nil, nil, nil} -- it is dear to make a list longer
+      if fresh then write[#write + 1], write[#write + 2] = f1, stored end
+    else -- with room for two more words: it is dear to make a list longer
+      write = {KEYS[1], 'HSET', f0, tat, fresh and f1 or nil, fresh and stored or nil, nil, nil}
     end
-    if fresh then write[#write + 1], write[#write + 2] = f1, stored end
     if per > 1 then
       fraction = format('%d', fraction)
       if fraction ~= state[3] then write[#write + 1], write[#write + 2] = f2, fraction end

@@ -1,12 +1,12 @@
 -- plain_window reads the newest entry and the two oldest. If the first one that counts is another one, the call isn't plain.
 local plain_window = (kind == 'WINDOW' or all) and function(s, ns, limit, period, n, upto)
-  local match, now, us, limited, asked, wait = string.match, s * 1e6 + ns / 1000, period * 1000, 0, n, nil
+  local now, us, limited, asked, wait = s * 1e6 + ns / 1000, period * 1000, 0, n, nil
   if us > 7e13 then return end
 
   -- read returns the total and the units of an entry; nothing if it isn't one, or has a bound.
   local function read(member)
-    local total, own = match(member, '^\1([1-9a-z][0-9a-z]*)$'), '1'
-    if not total then total, own = match(member, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
+    local total, own = string.match(member, '^\1([1-9a-z][0-9a-z]*)$'), '1'
+    if not total then total, own = string.match(member, '^\1([1-9a-z][0-9a-z]*):([1-9a-z][0-9a-z]*)$') end
     if total and #total <= 10 and #own <= 10 and (own ~= '1' or #member == 1 + #total) then
       return tonumber(total, 36) + 0.0, tonumber(own, 36) + 0.0
     end
