@@ -47,7 +47,7 @@ redis = {call = call, pcall = call, error_reply = function(text) return {err = t
 
 for links = 1, 4 do
   local most_calls, most = 0, 0
-  for _ = 1, 20 do
+  for _ = 1, 5 do
     sets, KEYS, ARGV, calls = {}, {'l0'}, {'GO.ALL', 'LEASE', '1000', '1h', 'me'}, 0
     for k = 0, links do
       local set = {}
