@@ -755,21 +755,6 @@ local function make_rates()
   rates = {
     new = function(ns, per) return {interval = ns, per = per, whole = div(ns, per), part = ns % per} end,
 
-    -- lowest puts a rate into lowest terms.
-    lowest = function(count, period)
-      local function gcd(a, b)
-        while b > 0 do
-          local rest = a % b
-          a = b
-          b = rest
-        end
-        return a
-      end
-      local a = gcd(period, count)
-      local b = gcd(count / a, 1e6)
-      return rates.new(period / a * (1e6 / b), count / a / b)
-    end,
-
     -- span returns how long units take to drain.
     span = function(rate, units)
       if rate.per == 1 then return units * rate.whole, 0.0 end
@@ -852,13 +837,6 @@ local function make_cells()
 
   local function instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
 
-  -- stamp writes the instant span ns from now.
-  local function stamp(span)
-    local ns = now_ns + span % 1e9
-    local s = now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0)
-    return s > 0 and format('%d%09d', s, ns % 1e9) or format('%d', ns % 1e9)
-  end
-
   cells = {
     -- after returns how long after now an instant is, perhaps below 0.
     after = function(text)
@@ -939,6 +917,12 @@ local function make_cells()
 
     -- store sets the fields of a request's cell after judge.
     store = function(r, slack)
+      -- stamp writes the instant span ns from now.
+      local function stamp(span)
+        local ns = now_ns + span % 1e9
+        local s = now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0)
+        return s > 0 and format('%d%09d', s, ns % 1e9) or format('%d', ns % 1e9)
+      end
       local state, rate = r.state, r.rate
       local cell = state.cells[r.cell + 1] or {fields = {}}
       local interval = rate.interval % 1e9 == 0 and rate.interval / 1e9 or -rate.interval
@@ -1013,8 +997,19 @@ function make.THROTTLE()
       if r.redis_cell and r.count > r.period * 1e6 then go.fail('ERR the rate must not exceed one unit per nanosecond') end
     end,
 
+    -- set_rate puts the rate into lowest terms.
     set_rate = function(r)
-      local rate = rates.lowest(r.count, r.period)
+      local function gcd(a, b)
+        while b > 0 do
+          local rest = a % b
+          a = b
+          b = rest
+        end
+        return a
+      end
+      local a = gcd(r.period, r.count)
+      local b = gcd(r.count / a, 1e6)
+      local rate = rates.new(r.period / a * (1e6 / b), r.count / a / b)
       if r.limit * rate.interval / rate.per > RANGE or rate.per > 1 and (rate.interval > RANGE or r.limit * rate.per > RANGE)
         or r.lockout and r.lockout * 1e6 > RANGE then
         go.out_of_range()
@@ -1068,12 +1063,6 @@ function make.THROTTLE()
       return (rates.units(r.rate, rates.minus(r.rate, r.full, r.full_fraction, ns, fraction)))
     end,
 
-    give_back = function(r, v, quantity)
-      local n = rates.units_up(r.rate, r.used, r.used_fraction)
-      v.granted, v.store, r.after, r.after_fraction = -math.min(quantity, n), n > 0, 0.0, 0.0
-      if quantity < n then r.after, r.after_fraction = rates.minus(r.rate, r.used, r.used_fraction, rates.span(r.rate, quantity)) end
-    end,
-
     force = function(r, v, quantity)
       local rate, raise = r.rate, r.opts.RAISE
       if quantity == 0 then return end
@@ -1093,7 +1082,9 @@ function make.THROTTLE()
     by_mode = function(r, v, quantity, may_lock)
       local opts, rate = r.opts, r.rate
       if quantity < 0 then
-        throttle.give_back(r, v, -quantity)
+        local n = rates.units_up(rate, r.used, r.used_fraction)
+        v.granted, v.store, r.after, r.after_fraction = -math.min(-quantity, n), n > 0, 0.0, 0.0
+        if -quantity < n then r.after, r.after_fraction = rates.minus(rate, r.used, r.used_fraction, rates.span(rate, -quantity)) end
       elseif opts.FORCE then
         throttle.force(r, v, quantity)
       elseif opts.UPTO then
@@ -1460,13 +1451,9 @@ function make.LEASE()
       r.period = word.time(ARGV[r.first + 1], r.unit, 1,
         'ERR ttl is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d',
         'ERR ttl must be between 1 ms and 100 years')
-      r.member = lease.member(ARGV[r.first + 2])
+      r.member = '\2' .. ARGV[r.first + 2]
+      if #r.member > 1 + 512 then go.fail('ERR an id must not exceed 512 bytes') end
       word.read_weight(r)
-    end,
-
-    member = function(id)
-      if #id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
-      return '\2' .. id
     end,
 
     check = function(e)
@@ -1546,7 +1533,10 @@ local function release()
   go.limiter('LEASE')
   local key, members, seen = KEYS[1], {}, {}
   if argc > 1 + 1024 then go.fail('ERR at most 1024 ids can be released at once') end
-  for i = 2, argc do members[i - 1] = lease.member(ARGV[i]) end
+  for i = 2, argc do
+    if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+    members[i - 1] = '\2' .. ARGV[i]
+  end
   local newest = zset.newest(key, 1)
   if not newest then return 0 end
   go.read_clock()

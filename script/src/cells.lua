@@ -6,13 +6,6 @@ local function make_cells()
 
   local function instant(text) return (tonumber(string.sub(text, 1, -10)) or 0) + 0.0, string.sub(text, -9) + 0.0 end
 
-  -- stamp writes the instant span ns from now.
-  local function stamp(span)
-    local ns = now_ns + span % 1e9
-    local s = now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0)
-    return s > 0 and format('%d%09d', s, ns % 1e9) or format('%d', ns % 1e9)
-  end
-
   cells = {
     -- after returns how long after now an instant is, perhaps below 0.
     after = function(text)
@@ -93,6 +86,12 @@ local function make_cells()
 
     -- store sets the fields of a request's cell after judge.
     store = function(r, slack)
+      -- stamp writes the instant span ns from now.
+      local function stamp(span)
+        local ns = now_ns + span % 1e9
+        local s = now_s + (span - span % 1e9) / 1e9 + (ns >= 1e9 and 1 or 0)
+        return s > 0 and format('%d%09d', s, ns % 1e9) or format('%d', ns % 1e9)
+      end
       local state, rate = r.state, r.rate
       local cell = state.cells[r.cell + 1] or {fields = {}}
       local interval = rate.interval % 1e9 == 0 and rate.interval / 1e9 or -rate.interval

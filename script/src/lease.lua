@@ -10,13 +10,9 @@ function make.LEASE()
       r.period = word.time(ARGV[r.first + 1], r.unit, 1,
         TEXT.TTLNotTime,
         TEXT.TTLRange)
-      r.member = lease.member(ARGV[r.first + 2])
+      r.member = '\2' .. ARGV[r.first + 2]
+      if #r.member > 1 + BOUND.id then go.fail(TEXT.IDTooLong) end
       word.read_weight(r)
-    end,
-
-    member = function(id)
-      if #id > BOUND.id then go.fail(TEXT.IDTooLong) end
-      return '\2' .. id
     end,
 
     check = function(e)
@@ -96,7 +92,10 @@ local function release()
   go.limiter('LEASE')
   local key, members, seen = KEYS[1], {}, {}
   if argc > 1 + BOUND.ids then go.fail(TEXT.TooManyIDs) end
-  for i = 2, argc do members[i - 1] = lease.member(ARGV[i]) end
+  for i = 2, argc do
+    if #ARGV[i] > BOUND.id then go.fail(TEXT.IDTooLong) end
+    members[i - 1] = '\2' .. ARGV[i]
+  end
   local newest = zset.newest(key, 1)
   if not newest then return 0 end
   go.read_clock()

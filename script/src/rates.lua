@@ -5,21 +5,6 @@ local function make_rates()
   rates = {
     new = function(ns, per) return {interval = ns, per = per, whole = div(ns, per), part = ns % per} end,
 
-    -- lowest puts a rate into lowest terms.
-    lowest = function(count, period)
-      local function gcd(a, b)
-        while b > 0 do
-          local rest = a % b
-          a = b
-          b = rest
-        end
-        return a
-      end
-      local a = gcd(period, count)
-      local b = gcd(count / a, 1e6)
-      return rates.new(period / a * (1e6 / b), count / a / b)
-    end,
-
     -- span returns how long units take to drain.
     span = function(rate, units)
       if rate.per == 1 then return units * rate.whole, 0.0 end

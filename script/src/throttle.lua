@@ -29,8 +29,19 @@ function make.THROTTLE()
       if r.redis_cell and r.count > r.period * 1e6 then go.fail(TEXT.RateTooHigh) end
     end,
 
+    -- set_rate puts the rate into lowest terms.
     set_rate = function(r)
-      local rate = rates.lowest(r.count, r.period)
+      local function gcd(a, b)
+        while b > 0 do
+          local rest = a % b
+          a = b
+          b = rest
+        end
+        return a
+      end
+      local a = gcd(r.period, r.count)
+      local b = gcd(r.count / a, 1e6)
+      local rate = rates.new(r.period / a * (1e6 / b), r.count / a / b)
       if r.limit * rate.interval / rate.per > RANGE or rate.per > 1 and (rate.interval > RANGE or r.limit * rate.per > RANGE)
         or r.lockout and r.lockout * 1e6 > RANGE then
         go.out_of_range()
@@ -84,12 +95,6 @@ function make.THROTTLE()
       return (rates.units(r.rate, rates.minus(r.rate, r.full, r.full_fraction, ns, fraction)))
     end,
 
-    give_back = function(r, v, quantity)
-      local n = rates.units_up(r.rate, r.used, r.used_fraction)
-      v.granted, v.store, r.after, r.after_fraction = -math.min(quantity, n), n > 0, 0.0, 0.0
-      if quantity < n then r.after, r.after_fraction = rates.minus(r.rate, r.used, r.used_fraction, rates.span(r.rate, quantity)) end
-    end,
-
     force = function(r, v, quantity)
       local rate, raise = r.rate, r.opts.RAISE
       if quantity == 0 then return end
@@ -109,7 +114,9 @@ function make.THROTTLE()
     by_mode = function(r, v, quantity, may_lock)
       local opts, rate = r.opts, r.rate
       if quantity < 0 then
-        throttle.give_back(r, v, -quantity)
+        local n = rates.units_up(rate, r.used, r.used_fraction)
+        v.granted, v.store, r.after, r.after_fraction = -math.min(-quantity, n), n > 0, 0.0, 0.0
+        if -quantity < n then r.after, r.after_fraction = rates.minus(rate, r.used, r.used_fraction, rates.span(rate, -quantity)) end
       elseif opts.FORCE then
         throttle.force(r, v, quantity)
       elseif opts.UPTO then
