@@ -8,6 +8,8 @@
 // a user with 400. It also starts while the server is away, and logs "no decision" once for each time that the server is
 // away. If the module is missing, it exits with a status above 0 and a message that names GO.THROTTLE.
 //
+// If SCRIPT names the file gothrottle.lua, it decides by the script. Programs in Java, and those for asyncio, don't.
+//
 // It has a time limit far below patience, sends a call once, and has a policy for a server that is away. With
 // GET /wait?user=NAME&units=N, it waits as long as retry_after says and sends again, three times at most, and never waits on -1.
 package examples
