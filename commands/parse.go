@@ -67,7 +67,8 @@ func (r *request) readPeriod(word string) ErrorCode {
 //go:noinline
 func (r *request) readTime(word string) (err ErrorCode) {
 	if r.redisCell {
-		_, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrSecondsRange)
+		n, err := intArg(word, 1, longest(funnel.Second), ErrPeriodNotInteger, ErrSecondsRange)
+		r.period = funnel.Nanos(n) * funnel.Second
 		return err
 	}
 	if r.period, err = timeArg(word, r.unit, 1, ErrPeriodNotTime, ErrPeriodRange); err == ErrPeriodNotTime {
