@@ -5,4 +5,4 @@
 export SERVERS=${SERVERS:-redis70 valkey91} # the oldest, and the newest
 # One list has the parts that start a Docker engine.
 run_parts 'docker deploy packages languages examples' \
-  'lint unit gateway checkers servers chaos playground monitoring failover bench'
+  'lint unit proofs gateway checkers servers chaos playground monitoring failover bench'
