@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
@@ -33,6 +34,7 @@ descriptors:
 - {key: never, rate_limit: {unit: day, requests_per_unit: 0, excess: refuse}}
 - {key: sliding, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window}}
 - {key: tokens, rate_limit: {unit: day, requests_per_unit: 5, algorithm: sliding_window, excess: charge}}
+- {key: debt, rate_limit: {unit: day, requests_per_unit: 5, algorithm: gcra, excess: charge}}
 - {key: gcra, rate_limit: {unit: day, requests_per_unit: 5, algorithm: gcra, burst: 2}}
 - {key: user, descriptors: [{key: request, rate_limit: {concurrency: 2, hold: 1h}}]}
 `
@@ -42,6 +44,7 @@ descriptors:
 - {key: a, rate_limit: {unit: day, requests_per_unit: 5}, descriptors: [{key: c, rate_limit: {unit: day, requests_per_unit: 9}}]}
 - {key: b, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: n, rate_limit: {unit: day, requests_per_unit: 0}}
+- {key: one, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
@@ -95,10 +98,15 @@ none=a*0: OVER_LIMIT X0
 never=a*0: OVER_LIMIT X0
 tokens=a*4: OK o1
 tokens=a*4: OVER_LIMIT X0
-tokens=a*-2: OK o0`,
+tokens=a*-2: OK o0
+debt=a*1000000000000: OVER_LIMIT X0 // more than the server counts
+gcra=w,gothrottle.settle=*1000000000000 gcra=w: OK o0 o1 // what the server can't charge is no outage`,
 		"domain: d\nhash_tag: domain" + tagged: `
 a=1 a=1 s=1: OK o3 o3 o0 // one key twice
 n=1 a=3: OVER_LIMIT X0 o5
+own=1*5>3: OVER_LIMIT X3 // nor does a limit of the request's own charge what it refuses
+one=1: OK o0
+one=1*0 a=8*6: OVER_LIMIT X0 X5 // a look that refuses, and too many hits
 q=1*2 a=4: OVER_LIMIT X1 o4 // a quota is charged apart
 b=4,gothrottle.settle=*2 a=3*7: OVER_LIMIT o0 X5 // and so is a report
 s=2*2 a=5*2: OK o1 o3 // a shadow refuses nobody
@@ -107,6 +115,7 @@ model=a,tenant=y*25 model=a*25: OK o50 o75 // the limit around it is taken from 
 model=b,tenant=x*20 model=b,tenant=y*20: OK o60 o40 // one after the other
 model=b,tenant=x,app=1*11: OK o7 // 49 less 31 of the tenant, less 11
 model=c*5 model=c,batch=1*75: OK o0 o0 // one key: the smaller limit
+model=e,tenant=x,gothrottle.settle=*5 model=e,gothrottle.settle=*3: OK o90 o92 // each has its own hits
 model=d,tenant=x*50: OK o0
 model=d,tenant=x*0: OVER_LIMIT X0
 ` + strings.TrimSpace(many) + ": OVER_LIMIT" + strings.Repeat(" X5", 33) + " // more than a call may have",
@@ -126,6 +135,11 @@ w=x2: OK o0`,
 			descriptors, want, _ := strings.Cut(step, ": ")
 			assert.Equal(t, want, two[0].ask(t, "d", strings.Fields(descriptors)...), descriptors)
 		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err := two[0].ShouldRateLimit(gone, request("d", "a=1", "gcra=a"))
+		assert.Equal(t, codes.Canceled, status.Code(err))
+		assert.NotContains(t, two[0].log(), "context")
 	}
 }
 
@@ -244,7 +258,7 @@ func TestReload(t *testing.T) {
 		require.Equal(t, []int{429, 200, 429}, []int{check("/check", "1.1.1.1"), check("/check/two", "1.1.1.1"), check("/check/two", "1.1.1.1")})
 		g.writes(t, "two.yaml", "domain: two")
 		require.Equal(t, []int{200, 429, 200}, []int{check("/check/two", "1.1.1.1"), check("/check", "1.1.1.1"), check("/check", "2.2.2.2")})
-		require.Contains(t, g.log(), "without http rules\" reason=no_domain path=/check/two")
+		require.Equal(t, 2, strings.Count(g.log(), "without http rules\" reason=no_domain path=/check/two"), "once in 10 s")
 		require.Equal(t, []int{2, 3, 0}, []int{strings.Count(g.log(), "the rules are refused"), strings.Count(g.log(), "rules loaded"), strings.Count(g.log(), "X-Forwarded-Uri")})
 		for stale, names := range [][2]string{{".away", ""}, {"", ".away"}} {
 			require.NoError(t, os.Rename(g.folder+names[1], g.folder+names[0]))

@@ -57,11 +57,13 @@ func TestSettings(t *testing.T) {
 		"LOG_LEVEL": "Warning", "LOG_FORMAT": "JSON", "NEAR_LIMIT_RATIO": "1", "MERGE_DOMAIN_CONFIG": "1", "QUOTA_MODE": "T",
 		"LIMIT_LIMIT_HEADER": "x", "LIMIT_REMAINING_HEADER": "y", "LIMIT_RESET_HEADER": "z", "REDIS_POOL_SIZE": "3",
 		"GRPC_MAX_CONNECTION_AGE": "2s", "GRPC_MAX_CONNECTION_AGE_GRACE": "3s", "CONFIG_TYPE": "grpc_xds_sotw",
-		"CONFIG_GRPC_XDS_NODE_METADATA": "k=v", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "7", "USE_STATSD": "true", "MEMCACHE_SRV": "a"}))
+		"CONFIG_GRPC_XDS_NODE_METADATA": "k=v", "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES": "7", "USE_STATSD": "true", "MEMCACHE_SRV": "a",
+		"REDIS_URL": "redis://amy:pw@h:1/6", "REDIS_AUTH": "bob:x"}))
 	require.NoError(t, err)
 	require.Equal(t, serve.Options{Near: 1, Quota: true, Limit: "x", Remaining: "y", Reset: "z"}, s.serve)
-	require.Equal(t, []any{"json", slog.LevelWarn, "/r/s/a", []string{"MEMCACHE_SRV", "USE_STATSD"}, true, 3, 2 * time.Second, 3 * time.Second, 7, "v"},
-		[]any{s.env["LOG_FORMAT"], s.logLevel, s.config, s.unused, s.rules.Merge, s.redis.PoolSize, s.maxAge, s.grace, s.xds.MaxMessage, s.xds.Node.Metadata.AsMap()["k"]})
+	require.Equal(t, []any{"json", slog.LevelWarn, "/r/s/a", []string{"MEMCACHE_SRV", "USE_STATSD"}, true, 3, 2 * time.Second, 3 * time.Second, 7, "v", 6, "bob"},
+		[]any{s.env["LOG_FORMAT"], s.logLevel, s.config, s.unused, s.rules.Merge, s.redis.PoolSize, s.maxAge, s.grace,
+			s.xds.MaxMessage, s.xds.Node.Metadata.AsMap()["k"], s.redis.DB, s.redis.Username})
 	wrong := map[string]string{"DECISION_TIMEOUT": "-1s", "BACKEND_TYPE": "memcache", "SHADOW_MODE": "maybe", "REDIS_POOL_SIZE": "-1", "GRPC_SERVER_USE_TLS": "true", "REDIS_TYPE": "odd",
 		"CONFIG_TYPE": "files", "DEFAULT_ALGORITHM": "lucky", "LOG_LEVEL": "loud", "LOG_FORMAT": "xml", "NEAR_LIMIT_RATIO": "1.1"}
 	_, err = readSettings(of(wrong))

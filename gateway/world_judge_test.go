@@ -133,6 +133,7 @@ func (p *play) status(q *asking, d *asked, st *pb.RateLimitResponse_DescriptorSt
 		p.fail("numbers", "%+v: %d are left, says nobody", d.ask, left)
 	case q.decided && d.algorithm == "fixed_window" && ends != int64((d.keeps(time.Now())+time.Second-1)/time.Second),
 		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > int64(d.period/time.Second),
+		q.decided && d.around != nil && d.server.around > 0 && d.hits == 0 && ends == 0,
 		q.decided && d.refuses() && over && d.hits > 0 && !d.settle && (d.algorithm == "sliding_window" || d.algorithm == "gcra") && ends != int64(d.period/time.Second),
 		q.decided && d.algorithm == "gcra" && d.want.charge > 0 && !d.want.over && !d.server.locked && (ends > d.empty(d.server.used+d.want.charge) || ends+1 < d.empty(d.server.used+d.want.charge-1)):
 		p.fail("decision", "%+v with %+v in use ends after %d s", d.ask, d.server, ends)
@@ -229,10 +230,13 @@ func (p *play) checked(q *asking, r *http.Response) {
 			reserved = append(reserved, fmt.Sprintf("%s;t=%d", d.name, q.began.UnixMilli()))
 		}
 	}
+	wait, err := strconv.ParseInt(r.Header.Get("Retry-After"), 10, 64)
 	said, wants := r.Header.Get("RateLimit"), fmt.Sprintf("\"n%d\";r=%d;t=", q.all[tightest].ask.rule, q.all[tightest].want.left)
 	switch {
 	case r.StatusCode != map[bool]int{false: 200, true: 429}[refused]:
 		p.fail("decision", "%d, want %+v", r.StatusCode, q.all[tightest])
+	case refused == (err != nil) || wait > p.longest(q):
+		p.fail("decision", "%+v may be asked again after %d s", q.all, wait)
 	case q.decided && !strings.HasPrefix(said, wants):
 		p.fail("decision", "%s, want %s", said, wants)
 	case !measured && said != "":
@@ -242,6 +246,17 @@ func (p *play) checked(q *asking, r *http.Response) {
 	}
 	p.charged(q)
 	p.note(q)
+}
+
+// longest is after how many seconds no rule refuses any more. None that is in shadow counts, and a guess is a second.
+func (p *play) longest(q *asking) int64 {
+	seconds := int64(1)
+	for _, d := range q.all {
+		if d.want.over && !d.shadow && (q.decided || d.failure == "local" || d.refuses()) {
+			seconds = max(seconds, int64(max(d.drains(), d.period, d.lockout)/time.Second)+1, d.empty(d.server.used+d.hits))
+		}
+	}
+	return seconds
 }
 
 // settles reports what a request has cost.

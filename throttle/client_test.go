@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -126,6 +127,12 @@ func TestLog_refusals(t *testing.T) {
 		c.Rate(fmt.Sprint("@", i), throttle.PerHour(1))
 	}
 	require.Equal(t, 100, strings.Count(log.String(), "ERROR"))
+	s.Fail(io.EOF)
+	for range 2 {
+		_, _ = c.Rate("a", throttle.PerHour(1)).Settle(background, "x", 1)
+		_, _ = c.SettleAll(background, c.Rate("b", throttle.PerHour(1)).Part("x", 1))
+	}
+	require.Equal(t, 2, strings.Count(log.String(), "a settlement failed"))
 }
 
 // Bounds are rounded up, and end at the longest time.
@@ -152,6 +159,10 @@ func TestReset(t *testing.T) {
 				r := must(limiter.Allow(background, "bob"))
 				require.Equal(t, want, r.Allowed, i)
 			}
+			s.Fail(io.EOF)
+			require.Error(t, limiter.Reset(background, "bob")) // which may have deleted the key
+			s.Fail(nil)
+			require.Equal(t, "server", must(limiter.Allow(background, "bob")).Source)
 			require.NoError(t, limiter.Reset(background, "bob"))
 		}
 	}
@@ -179,6 +190,7 @@ func TestAll(t *testing.T) {
 		require.Equal(t, denied.Each[1], denied.Result)
 		require.Zero(t, denied.Each[0].Granted)
 		require.True(t, must(c.All(background, unlimited.Part("b", 0), window.Part("b", 51).Share(1))).Allowed)
+		require.True(t, must(c.All(background, rate.Part("c", 1), unlimited.Part("c", 0), window.Part("c", 51).Share(1))).Allowed)
 		require.True(t, must(c.All(background, suspended.Part("b", 0), unlimited.Part("b", 1))).Allowed)
 		login := c.Rate("login", throttle.PerHour(50).Lockout(time.Hour))
 		settled := must(c.SettleAll(background, window.Part("b", -1), login.Part("b", 60)))

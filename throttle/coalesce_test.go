@@ -134,6 +134,12 @@ func TestDenyCache(t *testing.T) {
 			}
 			s.Advance(time.Second)
 		}
+		require.NoError(t, s.SetPolicies("p QUOTA 1 300ms"))
+		for range 2 {
+			require.True(t, must(policy.Allow(background, "b")).Allowed)
+			require.False(t, must(policy.Allow(background, "b")).Allowed)
+			s.Advance(300 * time.Millisecond)
+		}
 	})
 }
 

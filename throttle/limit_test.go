@@ -78,6 +78,7 @@ func TestLimits_withoutTheServer(t *testing.T) {
 		require.NoError(t, lease.Close())
 		must(rate.Raise(background, "a", 1))
 		require.Equal(t, throttle.Info{Name: "plans", Units: want.Limit}, must(rate.Info()))
+		require.Equal(t, must(day.Info()), must(day.With(limit).With(throttle.Units(5)).Info()))
 		require.Equal(t, calls, s.Calls())
 		all := must(c.All(background, day.Part("a", 1), rate.Part("a", 3)))
 		require.Equal(t, []any{want.Allowed, want, want.Granted / 3}, []any{all.Allowed, all.Each[1], all.Each[0].Granted})

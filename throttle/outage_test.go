@@ -166,8 +166,9 @@ func TestCheck_tls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := far(0)
 		silent.Change(func(f *resp.Faults) { f.Silent = true })
-		c := newReal(t, clientOf(t, silent, func(o *redis.Options) { o.TLSConfig = &tls.Config{} })) // its Dialer does not use it
+		c, began := newReal(t, clientOf(t, silent, func(o *redis.Options) { o.TLSConfig = &tls.Config{} })), time.Now() // its Dialer does not use it
 		require.ErrorContains(t, c.Check(background), "has no TLS")
+		require.LessOrEqual(t, time.Since(began), 5*time.Second)
 	})
 }
 
@@ -216,6 +217,7 @@ func TestFailLocal(t *testing.T) {
 		all := must(c.All(background, rate.Part("c", 2), c.Window("w", 12, time.Minute).Part("c", 4)))
 		require.False(t, all.Allowed)
 		require.Equal(t, "failed-local", all.Each[1].Source)
+		require.False(t, must(c.All(background, c.Rate("own", throttle.PerMinute(8), throttle.FailLocal(1)).Part("c", 3))).Allowed, "the client's share")
 		require.Equal(t, 2, admits("c", rate), "nothing was taken")
 		res := must(rate.Reserve(background, "d", 2, time.Hour))
 		require.Zero(t, res.Wait)

@@ -181,6 +181,8 @@ func (r *run) waits(o *outcome) string {
 func (r *run) closes(o *outcome) string {
 	closed, from := errors.Is(o.Err, redis.ErrClosed), r.CloseAt
 	switch {
+	case r.Kind == "single" && (closed && errors.Is(o.Err, throttle.ErrUnavailable) || len(o.Parts) > 0 && errors.Is(o.Parts[0].Cause, redis.ErrClosed)):
+		return "that is no outage"
 	case closed && (from == 0 || o.Ended < from):
 		return "the client isn't closed"
 	case from > 0 && o.Began > from && (!closed || o.Ended > o.Began):

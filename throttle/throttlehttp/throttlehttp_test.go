@@ -277,7 +277,8 @@ func TestMiddleware_chargeUnlimited(t *testing.T) {
 		limit := must(throttlehttp.New(c, throttlehttp.Options{},
 			throttlehttp.Rule{Limiter: c.Rate("plan", throttle.PerMinute(100)), Key: fixed, Cost: ten, Charge: charges(20),
 				Limit: func(*http.Request) throttle.Limit { return throttle.Unlimited() }},
-			throttlehttp.Rule{Limiter: quota, Key: fixed, Cost: ten, Charge: charges(1)}))
+			throttlehttp.Rule{Limiter: quota, Key: fixed, Cost: ten, Charge: charges(1)},
+			throttlehttp.Rule{Limiter: c.Window("decides", 2, time.Minute), Key: fixed}))
 		for took, left := range []int64{99, 98} { // at once, and an hour later
 			get(limit(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Duration(took) * time.Hour) })))
 			require.EqualValues(t, left, must(quota.Peek(t.Context(), "all")).Remaining)

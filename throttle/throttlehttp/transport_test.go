@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -186,7 +187,9 @@ func TestTransport_slowServer(t *testing.T) {
 			}
 			all.Wait()
 		}
-		time.Sleep(time.Minute) // until all pauses are known
+		time.Sleep(time.Minute) // until all pauses are known, and over
+		paused := (*sync.Map)(reflect.ValueOf(transport).Elem().FieldByName("paused").Addr().UnsafePointer())
+		paused.Range(func(key, _ any) bool { t.Errorf("the pause of %s is kept", key); return true })
 	})
 }
 
@@ -277,7 +280,7 @@ func TestTransport_follows(t *testing.T) {
 		"OpenAI":    {map[string]string{"X-Ratelimit-Remaining-Requests": "4", "X-Ratelimit-Remaining-Tokens": "0", "X-Ratelimit-Reset-Tokens": "6m0s"}, 4, 0, 0},
 		"Anthropic": {map[string]string{"Anthropic-Ratelimit-Requests-Remaining": "3", "Anthropic-Ratelimit-Tokens-Remaining": "70"}, 3, 70, 0},
 		"more":      {map[string]string{"X-Ratelimit-Remaining-Requests": "5000", "X-Ratelimit-Remaining-Tokens": "1e3"}, 9, 900, 0},
-		"fields":    {map[string]string{"RateLimit-Policy": `"a";q=9, "b";q=9;qu="tokens", "c";q=9;qu="content-bytes"`, "RateLimit": `"a";r=5;t=9, "b";r=20;t=9, "c";r=1;t=9`}, 5, 20, 0},
+		"fields":    {map[string]string{"RateLimit-Policy": `"a";q=9, "b";q=9;qu="tokens", "c";q=9;qu="content-bytes"`, "RateLimit": `"a";r=5;t=9, "b";r=20;t=9, "c";r=1;t=9, "d";r=7`}, 5, 20, 0},
 		"none left": {map[string]string{"RateLimit": `"a";r=0;t=30`}, 0, 900, 30 * time.Second},
 		"cached":    {map[string]string{"RateLimit": `"a";r=0;t=30`, "Age": "5"}, 9, 900, 0},
 		"draft 6":   {map[string]string{"RateLimit-Remaining": "2", "RateLimit-Reset": "9"}, 2, 900, 0},

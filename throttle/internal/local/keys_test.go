@@ -127,6 +127,8 @@ func TestTake_claim(t *testing.T) {
 	require.True(t, more(first, late))
 	k.Sweep(late + 1)
 	require.Same(t, s, k.find("bob"))
+	require.False(t, more(second, 0)) // the clock was set back
+	require.True(t, more(second, time.Millisecond))
 }
 
 // Units that are taken ahead belong to the limit that took them. With those that are left they never exceed the budget.
@@ -138,7 +140,10 @@ func TestAhead(t *testing.T) {
 	s.use.rate = 1000
 	require.EqualValues(t, 6, k.Ahead(g, time.Millisecond))
 	require.Zero(t, k.Ahead(g, time.Millisecond)) // the first call is under way
+	k.Came(g, 0, 0, 0, nil)
+	require.EqualValues(t, 6, k.Ahead(g, time.Millisecond), "the first call has failed")
 	k.Came(g, 0, 0, 6, &plenty)
+	require.Zero(t, k.Ahead(g, time.Millisecond), "they have come")
 	_, spent, _ := k.Take("bob", &second, 1, time.Millisecond)
 	require.Zero(t, spent)
 	require.Same(t, g, s.grant.Load())
