@@ -181,7 +181,7 @@ func (r *run) waits(o *outcome) string {
 func (r *run) closes(o *outcome) string {
 	closed, from := errors.Is(o.Err, redis.ErrClosed), r.CloseAt
 	switch {
-	case r.Kind == "single" && (closed && errors.Is(o.Err, throttle.ErrUnavailable) || len(o.Parts) > 0 && errors.Is(o.Parts[0].Cause, redis.ErrClosed)):
+	case closed && errors.Is(o.Err, throttle.ErrUnavailable) || len(o.Parts) > 0 && errors.Is(o.Parts[0].Cause, redis.ErrClosed):
 		return "that is no outage"
 	case closed && (from == 0 || o.Ended < from):
 		return "the client isn't closed"

@@ -72,6 +72,8 @@ func Classify(err error) error {
 		return err
 	case errors.As(err, &reply):
 		return fmt.Errorf("%w: %w", meaning(reply.Error()), err)
+	case errors.Is(err, redis.ErrClosed): // go-redis has dropped a node, or was closed: this client is not
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
 	}
 	// Everything else happened on the way: a time-out, a refused or broken connection, an exhausted pool.
 	var network net.Error

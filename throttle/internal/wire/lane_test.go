@@ -304,6 +304,7 @@ func TestErrors_ofTheModule(t *testing.T) {
 		}
 	}
 	require.ErrorIs(t, Classify(os.ErrDeadlineExceeded), context.DeadlineExceeded)
+	require.NotErrorIs(t, Classify(redis.ErrClosed), redis.ErrClosed, "go-redis drops nodes of a cluster")
 	require.Equal(t, ErrParams, meaning("ERR wrong number of arguments for 'go.all' command"))
 	for code := commands.ErrInternal; code <= commands.ErrTopOff; code++ {
 		outage := code == commands.ErrInternal || code == commands.ErrForked
