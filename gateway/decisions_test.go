@@ -100,7 +100,7 @@ tokens=a*4: OK o1
 tokens=a*4: OVER_LIMIT X0
 tokens=a*-2: OK o0
 debt=a*1000000000000: OVER_LIMIT X0 // more than the server counts
-gcra=w,gothrottle.settle=*1000000000000 gcra=w: OK o0 o1 // what the server can't charge is no outage`,
+gcra=w,gothrottle.settle=*1000000000000 gcra=w: OK o0 o1 // what the server can't charge isn't an outage`,
 		"domain: d\nhash_tag: domain" + tagged: `
 a=1 a=1 s=1: OK o3 o3 o0 // one key twice
 n=1 a=3: OVER_LIMIT X0 o5
