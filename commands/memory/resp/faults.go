@@ -54,6 +54,9 @@ func (s *Server) Cut() int {
 }
 
 func closeAll(all []*conn) int {
+	for _, c := range all { // first, so that no call goes from a closed connection to the next one
+		c.lost.Store(true)
+	}
 	for _, c := range all {
 		c.close()
 	}
