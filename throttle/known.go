@@ -89,7 +89,10 @@ func (l limiter) ask(ctx context.Context, key string, callers int64) (d decision
 		m = take
 	}
 	if d.Result, d.err = l.send(ctx, now, key, n, m); d.err == nil && l.spends() {
-		l.giveBack(key, l.keys.Keep(key, &l.bounds, now, l.c.conn.Now(), d.Granted-(callers-d.kept), d.reply()))
+		back := l.keys.Keep(key, &l.bounds, now, l.c.conn.Now(), d.Granted-(callers-d.kept), d.reply())
+		if back > 0 {
+			l.startGiveBack(key, back)
+		}
 	}
 	if d.Granted += d.kept; d.err != nil && d.kept > 0 {
 		return decision{Result{Granted: d.kept, Limit: l.bounds.units}, d.kept, d.err, nil}
@@ -152,14 +155,17 @@ func (l limiter) ahead(low *local.Grant[bounds]) {
 	if err != nil {
 		reply = nil
 	}
-	l.giveBack(low.Key(), l.keys.Came(low, now, l.c.conn.Now(), r.Granted, reply))
+	if back := l.keys.Came(low, now, l.c.conn.Now(), r.Granted, reply); back > 0 {
+		l.giveBack(low.Key(), back)
+	}
 }
+
+// startGiveBack is for callers, who don't wait for that. It has a receiver of its own, so that the limiter of ask needs no memory.
+func (l limiter) startGiveBack(key string, n int64) { l.c.conn.Start(func() { l.giveBack(key, n) }) }
 
 // giveBack sends units back that came too late to be kept: the client is closed, or another limit holds units of the key.
 func (l limiter) giveBack(key string, n int64) {
-	if n > 0 {
-		_, _ = l.send(context.Background(), l.clock(), key, -n, upTo)
-	}
+	_, _ = l.send(context.Background(), l.clock(), key, -n, upTo)
 }
 
 // policyMemory bounds how long a denial of a Policy is repeated, whose limit may change on the server at any time.

@@ -1,11 +1,16 @@
 package throttle_test
 
 import (
+	"context"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/throttle"
@@ -23,6 +28,35 @@ func TestBudget_close(t *testing.T) {
 			time.Sleep(time.Duration(n%20) * time.Millisecond) // more was asked for, or is
 			require.NoError(t, c.Close())
 			require.Equal(t, 1e6-n, must(looks.Quota("a", 1e6, time.Hour).Peek(background, "")).Remaining, n)
+		})
+	}
+}
+
+// Two limits of one name hold units of one key in turn, and some replies come late. No call waits for units to be given back.
+func TestBudget_twoLimits(t *testing.T) {
+	const limit = 30 * time.Millisecond
+	for seed := range uint64(60) {
+		bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			var trips atomic.Uint64
+			c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+				trip := time.Millisecond
+				if (trips.Add(1)+seed)%20 == 0 {
+					trip = 25 * time.Millisecond
+				}
+				return slow(s, trip)(ctx, cmd)
+			}), throttle.Budget(100, 12*time.Millisecond), throttle.Timeout(limit))
+			var all sync.WaitGroup
+			for range 1000 {
+				after, plan := time.Duration(r.IntN(300_000))*time.Microsecond, c.Quota("a", 1e6, time.Second).With(throttle.Units(1e6-r.Int64N(10)/9))
+				all.Go(func() {
+					time.Sleep(after)
+					began := time.Now()
+					_, _ = plan.Allow(background, "") // some wait for a late reply to others
+					assert.LessOrEqual(t, time.Since(began), limit, "seed %d", seed)
+				})
+			}
+			all.Wait()
 		})
 	}
 }
