@@ -2,14 +2,19 @@ package throttle_test
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	servers "gothrottle/tests/server"
 )
 
 // blocksOfPage returns the Go programs and the Go snippets of docs/go.md, and the snippet of README.md.
@@ -118,4 +123,42 @@ func TestPage_namesInTheText(t *testing.T) {
 		}
 	}
 	require.Greater(t, found, 40)
+}
+
+// The program of docs/go.md limits requests on a real server as the page says.
+func TestServer_programOfThePage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles a program")
+	}
+	s := startServer(t)
+	programs, _ := blocksOfPage(t)
+	for _, program := range programs {
+		addr := "127.0.0.1:" + servers.FreePort()
+		program = strings.NewReplacer("127.0.0.1:6379", s.Addr, "127.0.0.1:8080", addr).Replace(program)
+		if byScript {
+			program = strings.Replace(program, `"redis://`+s.Addr+`"`, `"redis://`+s.Addr+`", throttle.Script()`, 1)
+		}
+		file := filepath.Join(t.TempDir(), "main.go")
+		require.NoError(t, os.WriteFile(file, []byte(program), 0o644))
+		runGo(t, "build", "-o", file+".program", file)
+		cmd := exec.Command(file + ".program")
+		servers.Background(t, cmd)
+		// On a busy machine a call may last longer than its limit. Then its request goes on and takes nothing.
+		retry, rdb := "", goRedis(t, s.Addr)
+		require.Eventually(t, func() bool {
+			assert.NoError(t, rdb.FlushAll(background).Err())
+			for served := 0; served < 50; served++ {
+				response, err := http.Get("http://" + addr)
+				if err != nil {
+					return false
+				}
+				_ = response.Body.Close()
+				if retry = response.Header.Get("Retry-After"); response.StatusCode != http.StatusOK {
+					return served == 15 && response.StatusCode == http.StatusTooManyRequests
+				}
+			}
+			return false
+		}, time.Minute, time.Millisecond)
+		require.Contains(t, []string{"1", "2"}, retry)
+	}
 }
