@@ -102,6 +102,27 @@ func everyVerb(t *testing.T, rdb *redis.Client, byScript bool) {
 	require.ErrorIs(t, err, throttle.ErrParams)
 }
 
+// In a cluster calls go to the node of their key. By the script, one node may have the module.
+func TestServer_cluster(t *testing.T) {
+	servers.Needed(t, "test-server")
+	nodes := servers.NewCluster(t, 3, 0, servers.Options{Bare: byScript, Args: []string{"--enable-module-command", "yes"}})
+	if byScript {
+		must(nodes[0].Do("MODULE", "LOAD", must(servers.Module())))
+	}
+	cluster := redis.NewClusterClient(&redis.ClusterOptions{Addrs: []string{nodes[0].Addr}, ContextTimeoutEnabled: true})
+	t.Cleanup(func() { _ = cluster.Close() })
+	c := newReal(t, cluster, throttle.Timeout(patient))
+	require.NoError(t, c.Check(background))
+	var wg sync.WaitGroup
+	for i := range 300 {
+		wg.Go(func() {
+			require.True(t, must(c.Rate("t", throttle.PerHour(2)).Allow(background, fmt.Sprint("key", i))).Allowed)
+		})
+	}
+	wg.Wait()
+	must(c.All(background, c.Rate("rate", throttle.PerHour(2)).Part("{a}", 1), c.Quota("quota", 2, time.Hour).Part("{a}", 1)))
+}
+
 // Concurrent calls of two clients, merged into batches, with denials that are remembered, and with budgets, are granted what the
 // server has charged, never more than the limit, and all of it if somebody is denied and nobody holds units ahead.
 func TestServer_concurrent(t *testing.T) {
