@@ -7,7 +7,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,7 +109,10 @@ func (p *program) begin(ctx context.Context) error {
 	if err := p.firstRules(ctx); err != nil {
 		return err
 	}
-	err := cmp.Or(p.decides.Remote.Check(ctx), p.decides.Probe(ctx))
+	err := p.decides.Remote.Check(ctx)
+	if err == nil {
+		err = p.decides.Probe(ctx)
+	}
 	if engine.Refuses(err) {
 		return fmt.Errorf("the server %s refuses the gateway: %w", p.redis.Addrs, err)
 	}
@@ -145,8 +147,10 @@ func (p *program) listen(ctx context.Context) error {
 		network := "tcp"
 		if at.address == p.env["GRPC_UDS"] {
 			network = "unix"
-			if file, err := os.Stat(at.address); err == nil && file.Mode().Type() == os.ModeSocket {
-				_ = os.Remove(at.address) // a killed program has left it: one that serves would have the port of HTTP
+			if conn, err := net.Dial(network, at.address); err == nil { // another program serves there
+				_ = conn.Close()
+			} else if file, wrong := os.Stat(at.address); wrong == nil && file.Mode().Type() == os.ModeSocket && errors.Is(err, syscall.ECONNREFUSED) {
+				_ = os.Remove(at.address) // a killed program has left it
 			}
 		}
 		l, err := net.Listen(network, at.address)
@@ -281,16 +285,21 @@ func (p *program) watch(ctx context.Context, every time.Duration) {
 // a proxy that takes an unready one for unavailable would admit what on_failure refuses.
 func (p *program) note(err error) {
 	p.answers.Away(err)
-	level, text := slog.LevelInfo, "the server decides again"
+	refuses, now := engine.Refuses(err), ""
+	if refuses {
+		now = err.Error()
+	} else if err != nil {
+		now = "unavailable"
+	}
 	switch {
-	case engine.Refuses(err):
-		level, text = slog.LevelError, fmt.Sprint("the server refuses the gateway: each rule's on_failure decides until somebody changes that: ", err)
+	case now == p.noted:
+	case refuses:
+		p.log.Error("the server refuses the gateway: each rule's on_failure decides until somebody changes that", "error", err)
 	case err != nil:
-		level, text = slog.LevelWarn, "the server is unavailable: each rule's on_failure decides until it is back"
+		p.log.Warn("the server is unavailable: each rule's on_failure decides until it is back", "error", err)
+	default:
+		p.log.Info("the server decides again")
 	}
-	if before := p.noted; text != before && (err != nil || before != "") {
-		p.log.Log(context.Background(), level, text, "error", err)
-		p.noted = text
-	}
+	p.noted = now
 	p.answers.Ready(!p.needsRules || len(p.answers.Rules.Load().Domains) > 0)
 }

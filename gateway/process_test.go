@@ -27,7 +27,7 @@ import (
 )
 
 // A program that is asked to end answers a request under way, and sends its traces. Until then it is healthy. It takes the
-// socket of a program that was killed, and keeps its own when another one starts beside it. With a server that has no module none
+// socket of a program that was killed, and keeps its own when another one starts. With a server that has no module none
 // starts.
 func TestStop(t *testing.T) {
 	spans := make(chan string, 9)
@@ -45,7 +45,7 @@ func TestStop(t *testing.T) {
 	require.Equal(t, healthpb.HealthCheckResponse_SERVING, r.Status)
 	require.NoError(t, g.get(t, g.web+"/check", "Traceparent", fmt.Sprintf("00-%x-%x-01", "abcdefghijklmnop", "qrstuvwx")).Body.Close())
 	env := environment(s.Addr)
-	env["CONFIG"], env["GRPC_UDS"], env["PORT"] = g.folder+"/rules.yaml", socket, g.web[strings.LastIndex(g.web, ":")+1:]
+	env["CONFIG"], env["GRPC_UDS"] = g.folder+"/rules.yaml", socket
 	short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	another := func() error { return run(short, of(env), io.Discard) }

@@ -237,8 +237,13 @@ func (s *Service) healthcheck(w http.ResponseWriter, _ *http.Request) {
 // json is ShouldRateLimit for clients without gRPC: 200 or 429, with the response as JSON.
 func (s *Service) json(w http.ResponseWriter, r *http.Request) {
 	req, err := readRequest(w, r)
-	response, wrong := s.ShouldRateLimit(r.Context(), req)
-	if err = cmp.Or(err, wrong); err != nil {
+	var response *pb.RateLimitResponse
+	if err == nil {
+		response, err = s.ShouldRateLimit(r.Context(), req)
+	} else {
+		s.metrics.refused.WithLabelValues("invalid").Inc()
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -250,14 +255,13 @@ func (s *Service) json(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text)
 }
 
-// readRequest returns no request with an error, which is none that counts.
 func readRequest(w http.ResponseWriter, r *http.Request) (*pb.RateLimitRequest, error) {
 	req := new(pb.RateLimitRequest)
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxMessage))
-	if err = cmp.Or(err, protojson.Unmarshal(body, req)); err != nil {
-		return nil, err
+	if err == nil {
+		err = protojson.Unmarshal(body, req)
 	}
-	return req, nil
+	return req, err
 }
 
 // explain says which limits a RateLimitRequest has, and why. It takes nothing.
