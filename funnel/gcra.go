@@ -61,7 +61,8 @@ func (s *ThrottleState) left(now Nanos) span {
 // call is denied: otherwise usage would go on draining at the old rate and RetryAfter would be too short. Usage that
 // would drain only after the year 2262 at the new rate cannot be stored. Then the state keeps its own rate: a denied
 // call changes nothing but the lockout, and a refund takes units off at the old rate. A peek and a call for more than
-// Limit store nothing either. Where nothing is stored, ResetAfter and RetryAfter are at the state's own rate. A changed limit needs nothing stored; usage above the limit drains at the rate.
+// Limit store nothing either. Where nothing is stored, ResetAfter and RetryAfter are at the state's own rate. A changed
+// limit needs nothing stored; usage above the limit drains at the rate.
 //
 // now is an instant since the Unix epoch, before 2162.
 func Throttle(now Nanos, s ThrottleState, p *ThrottleParams) (next ThrottleState, v Verdict) {

@@ -69,10 +69,10 @@ type Options struct {
 	// Skip says which requests are not limited; none if nil.
 	Skip func(*http.Request) bool
 
-	// RateLimit and RateLimit-Policy are set, as draft-ietf-httpapi-ratelimit-headers-11 has them. With XRateLimit instead
-	// X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset are: seconds until nothing is in use. Retry-After is set
-	// on every denial after which a wait helps, also with NoHeaders. If one middleware is inside another, the headers are
-	// those of the last one that decided.
+	// Responses have RateLimit and RateLimit-Policy, as draft-ietf-httpapi-ratelimit-headers-11 defines them. XRateLimit sets
+	// X-RateLimit-Limit, -Remaining and -Reset instead: Reset is the seconds until nothing is in use. NoHeaders sets neither.
+	// Every denial after which a wait helps has Retry-After. If one middleware is inside another, the last one that decided
+	// sets the headers.
 	XRateLimit, NoHeaders bool
 
 	// Denied writes the response of a denied request. If nil it is a problem+json body with the status 429, or 503 if nobody
