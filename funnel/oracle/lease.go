@@ -16,9 +16,6 @@ type Lease struct {
 // Clone returns a copy.
 func (o *Lease) Clone() *Lease { return &Lease{maps.Clone(o.lapses)} }
 
-// Void reports whether no slot is held at now.
-func (o *Lease) Void(now funnel.Micros) bool { return len(o.Held(now)) == 0 }
-
 // Held returns the ids that hold a slot at now, and when each slot lapses.
 func (o *Lease) Held(now funnel.Micros) map[string]funnel.Micros {
 	held := maps.Clone(o.lapses)

@@ -25,9 +25,6 @@ type admission struct {
 // Clone returns a copy.
 func (o *Window) Clone() *Window { return &Window{log: slices.Clone(o.log)} }
 
-// Void reports whether nothing is in use at now, for a call with this period.
-func (o *Window) Void(now, period funnel.Micros) bool { return o.InUse(now, period) == 0 }
-
 // InUse returns the units in use at now, for a call with this period.
 func (o *Window) InUse(now, period funnel.Micros) (units int64) {
 	for _, a := range o.log {
