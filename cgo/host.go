@@ -11,6 +11,8 @@ package cgo
 // #cgo noescape shim_zset_find
 // #cgo nocallback shim_zset_find
 // #cgo noescape shim_zset_count_after
+// #cgo noescape shim_zset_put
+// #cgo nocallback shim_zset_put
 // #cgo noescape shim_release_entries
 // #cgo nocallback shim_release_entries
 // #cgo noescape shim_put_item
@@ -41,8 +43,13 @@ func (host) First(c *commands.Call, key int, after funnel.Micros) bool {
 	return C.shim_zset_first(record(c), C.int64_t(key), C.int64_t(after)) != 0
 }
 
-func (host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
-	C.shim_zset_oldest(record(c), C.int64_t(key), C.int64_t(upTo), C.int64_t(most))
+func (host) Oldest(c *commands.Call, key int, after, upTo funnel.Micros, most int) {
+	C.shim_zset_oldest(record(c), C.int64_t(key), C.int64_t(after), C.int64_t(upTo), C.int64_t(most))
+}
+
+func (host) Put(c *commands.Call, key int, prefix byte, id string, time funnel.Micros) {
+	C.shim_zset_put(record(c), C.int64_t(key), C.int(prefix),
+		(*C.char)(unsafe.Pointer(unsafe.StringData(id))), C.size_t(len(id)), C.int64_t(time))
 }
 
 func (host) Rank(c *commands.Call, key int, rank int64) (bool, commands.ErrorCode) {

@@ -47,7 +47,7 @@ func TestPanic(t *testing.T) {
 			for n := range 100 {
 				row.Handler = func(c *commands.Call) commands.ErrorCode {
 					was(c)
-					c.Host().Oldest(c, 0, c.Now, n)
+					c.Host().Oldest(c, 0, commands.NoTime, c.Now, n)
 					c.Host().Newest(c, 0, 1)
 					c.Host().Rank(c, 0, int64(n))
 					c.Host().Find(c, 0, 1, "1")

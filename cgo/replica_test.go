@@ -125,12 +125,16 @@ func TestReference_effects(t *testing.T) {
 			{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"},
 			{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"},
 		},
-		"refund to full, no lockout":                       {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
-		"redis-cell's string taken over":                   {{cell, "GO.THROTTLE k 15 30 60"}},
-		"GO.WINDOW, GO.LEASE":                              {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
-		"GO.QUOTA":                                         {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
-		"GO.RELEASE":                                       {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
-		"GO.LEASE denied, slots have lapsed":               {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
+		"refund to full, no lockout":         {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
+		"redis-cell's string taken over":     {{cell, "GO.THROTTLE k 15 30 60"}},
+		"GO.WINDOW, GO.LEASE":                {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
+		"GO.QUOTA":                           {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
+		"GO.RELEASE, RELEASE clauses":        {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
+		"GO.LEASE denied, slots have lapsed": {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
+		"the last two, if some have several slots": {
+			{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 90 b 3", "GO.LEASE k 9 9 c 2"), "GO.RELEASE k b"},
+			{run(2*second, "GO.LEASE k 9 1 a 2"), "GO.LEASE k 1 60 c 0"},
+		},
 		"otherwise denied, peek, refund of nothing, error": {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {run(2*second, "GO.ALL k THROTTLE 9 9 9 THROTTLE 1 1 9"), "GO.THROTTLE k 9 9 9 -1"}, {nil, "GO.QUOTA k x 1"}},
 	} {
 		_, rest, found := strings.Cut(effects, "\n| "+row+" | ")

@@ -59,8 +59,8 @@ enum { SHIM_COUNT_OTHER, SHIM_COUNT_ADMITTED, SHIM_COUNT_LIMITED, SHIM_COUNT_SHA
 typedef struct shim_entry {
     int64_t time_us;           /* C writes */
     shim_text member;          /* C writes: the bytes of string */
-    int32_t bad;               /* C writes: the score isn't a time, see zset.c */
-    int32_t drop;              /* Go writes: remove the entry */
+    int32_t bad;               /* C writes: the score isn't a number of us or slots, see zset.c */
+    int32_t drop;              /* Go writes 1: remove the entry. C writes 2: add it, see shim_zset_put */
     RedisModuleString *string; /* C's own: freed by shim_release_entries, or at the end of the call */
 } shim_entry;
 
@@ -305,10 +305,11 @@ void shim_apply_hash(RedisModuleCtx *ctx, shim_call *call, shim_key *key);
 enum { SHIM_CHANGED = -2 };
 void shim_zset_newest(shim_call *call, int64_t key, int64_t most);
 int shim_zset_first(shim_call *call, int64_t key, int64_t after_us);
-void shim_zset_oldest(shim_call *call, int64_t key, int64_t up_to_us, int64_t most);
+void shim_zset_oldest(shim_call *call, int64_t key, int64_t after_us, int64_t up_to_us, int64_t most);
 int shim_zset_rank(shim_call *call, int64_t key, int64_t rank);
 int shim_zset_find(shim_call *call, int64_t key, int prefix, const char *bytes, size_t len);
 int64_t shim_zset_count_after(shim_call *call, int64_t key, int64_t after_us);
+void shim_zset_put(shim_call *call, int64_t key, int prefix, const char *bytes, size_t len, int64_t time_us);
 void shim_release_entries(shim_call *call, int64_t key, int64_t keep);
 void shim_free_entries(shim_key *key); /* all that these functions appended */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key);

@@ -1,6 +1,6 @@
 /* Sorted sets: what Go may ask of sliding windows and leases, and adding and removing entries.
  *
- * A score is a time with its sign turned, so the newest entry is the first. A sorted set of up to 128 entries is one
+ * A score is a time with its sign turned, so the newest entry is the first. Scores above 0 count slots. A sorted set of up to 128 entries is one
  * piece of memory that the server walks from its front. To add the newest entry at the front takes no walk. At the
  * other end the walk takes 1.4 us (25 % of a call of "GO.WINDOW 100" in make bench). */
 #include "shim.h"
@@ -18,18 +18,20 @@ static void append(shim_key *key, RedisModuleString *string, double score) {
     e->string = string;
     e->drop = 0;
     double time = -score;
-    e->bad = !(time >= 0 && time <= 9007199254740992.0 && time == (double)(int64_t)time);
+    e->bad = !(fabs(time) <= 9007199254740992.0 && time == (double)(int64_t)time);
     e->time_us = e->bad ? 0 : (int64_t)time;
 }
 
-/* Appends up to most entries, from the current one of the key's range on, and ends the range. The server copies each
- * member. A member that is too long to be ours makes the call an error, so no further member is copied. */
-static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
+/* Appends up to most entries, from the current one of the key's range on, and ends the range. An entry whose time is before
+ * least_us is the last. The server copies each member. A member that is too long to be ours makes the call an error, so no
+ * further member is copied. */
+static void take(shim_key *key, int64_t most, int64_t least_us, int (*next)(RedisModuleKey *)) {
     for (; most > 0 && !api.ZsetRangeEndReached(key->handle); most--) {
         double score;
         RedisModuleString *string = api.ZsetRangeCurrentElement(key->handle, &score);
         append(key, string, score);
-        if (key->entries.at[key->entries.len - 1].member.len > SHIM_MAX_MEMBER) break;
+        const shim_entry *e = &key->entries.at[key->entries.len - 1];
+        if (e->member.len > SHIM_MAX_MEMBER || e->time_us < least_us) break;
         if (most > 1) next(key->handle);
     }
     api.ZsetRangeStop(key->handle);
@@ -38,21 +40,22 @@ static void take(shim_key *key, int64_t most, int (*next)(RedisModuleKey *)) {
 void shim_zset_newest(shim_call *call, int64_t k, int64_t most) {
     shim_key *key = &call->keys.at[k];
     api.ZsetFirstInScoreRange(key->handle, -INFINITY, INFINITY, 0, 0);
-    take(key, most, api.ZsetRangeNext);
+    take(key, most, INT64_MIN, api.ZsetRangeNext);
 }
 
 int shim_zset_first(shim_call *call, int64_t k, int64_t after_us) {
     shim_key *key = &call->keys.at[k];
     int64_t before = key->entries.len;
     api.ZsetLastInScoreRange(key->handle, -INFINITY, -(double)after_us, 0, 1);
-    take(key, 1, api.ZsetRangePrev);
+    take(key, 1, INT64_MIN, api.ZsetRangePrev);
     return key->entries.len > before;
 }
 
-void shim_zset_oldest(shim_call *call, int64_t k, int64_t up_to_us, int64_t most) {
+void shim_zset_oldest(shim_call *call, int64_t k, int64_t after_us, int64_t up_to_us, int64_t most) {
     shim_key *key = &call->keys.at[k];
-    api.ZsetLastInScoreRange(key->handle, -(double)up_to_us, INFINITY, 0, 0);
-    take(key, most, api.ZsetRangePrev);
+    int bounded = after_us != INT64_MIN; /* commands.NoTime */
+    api.ZsetLastInScoreRange(key->handle, -(double)up_to_us, bounded ? -(double)after_us : INFINITY, 0, bounded);
+    take(key, most, up_to_us < 0 ? INT64_MIN : 0, api.ZsetRangePrev);
 }
 
 /* Appends the member of a reply of ZRANGE WITHSCORES. Returns whether there is one. */
@@ -103,7 +106,7 @@ static RedisModuleString *make_member(int prefix, const char *bytes, size_t len)
     char stack[64], *member = stack;
     if (len + 1 > sizeof stack) member = api.Alloc(len + 1);
     member[0] = (char)prefix;
-    memcpy(member + 1, bytes, len);
+    if (len > 0) memcpy(member + 1, bytes, len);
     RedisModuleString *string = api.CreateString(NULL, member, len + 1);
     if (member != stack) api.Free(member);
     return string;
@@ -122,6 +125,12 @@ int shim_zset_find(shim_call *call, int64_t k, int prefix, const char *bytes, si
     return found;
 }
 
+void shim_zset_put(shim_call *call, int64_t k, int prefix, const char *bytes, size_t len, int64_t time_us) {
+    shim_key *key = &call->keys.at[k];
+    append(key, make_member(prefix, bytes, len), -(double)time_us);
+    key->entries.at[key->entries.len - 1].drop = 2;
+}
+
 static void release(shim_key *key, int64_t keep) {
     while (key->entries.len > keep) api.FreeString(NULL, key->entries.at[--key->entries.len].string);
 }
@@ -135,24 +144,49 @@ void shim_free_entries(shim_key *key) {
     if (key->entries.cap > SHIM_STACK_ENTRIES) api.Free(key->entries.at);
 }
 
-static void add_member(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    shim_text text = {key->new_text, (size_t)key->new_len};
-    if (key->add_word) text = call->args.at[key->add_word];
-    RedisModuleString *member = make_member(key->add_prefix, text.bytes, text.len);
+/* The members that a call adds: a lease or an entry of a window, the slots of the lease, and the sum of slots. */
+typedef struct added {
+    int n;
+    long long scores[3];
+    RedisModuleString *members[3];
+} added;
+
+static void add(shim_key *key, added *all, int64_t time_us, RedisModuleString *member) {
     int flags = 0;
-    api.ZsetAdd(key->handle, -(double)key->add_time_us, member, &flags);
-    /* A lease renewed at the same instant changes nothing. */
-    if (flags & (ZADD_ADDED | ZADD_UPDATED) && shim_is_made(ctx, key, SHIM_ZSET)) {
-        api.Replicate(ctx, "ZADD", "sls", key->name, -(long long)key->add_time_us, member);
-        key->events |= SHIM_EVENT_ZADD;
-    }
-    api.FreeString(NULL, member);
+    api.ZsetAdd(key->handle, (double)-time_us, member, &flags); /* a score of 0 has no sign */
+    if (!(flags & (ZADD_ADDED | ZADD_UPDATED))) return; /* a lease renewed at the same instant changes nothing */
+    all->scores[all->n] = -(long long)time_us;
+    all->members[all->n++] = member;
 }
 
-/* Adds a member, then removes others. The other order could empty the sorted set, and the server
+static void add_members(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
+    static const char *const formats[] = {NULL, "sls", "slsls", "slslsls"};
+    added all = {0};
+    RedisModuleString *member = NULL;
+    int made = 1;
+    if (key->add_prefix) {
+        shim_text text = {key->new_text, (size_t)key->new_len};
+        if (key->add_word) text = call->args.at[key->add_word];
+        member = make_member(key->add_prefix, text.bytes, text.len);
+        add(key, &all, key->add_time_us, member);
+        made = all.n == 0 || shim_is_made(ctx, key, SHIM_ZSET);
+    }
+    for (int64_t i = 0; made && i < key->entries.len; i++) {
+        const shim_entry *e = &key->entries.at[i];
+        if (e->drop == 2 && all.n < 3) add(key, &all, e->time_us, e->string);
+    }
+    if (made && all.n > 0) {
+        api.Replicate(ctx, "ZADD", formats[all.n], key->name, all.scores[0], all.members[0], all.scores[1], all.members[1],
+                      all.scores[2], all.members[2]);
+        key->events |= SHIM_EVENT_ZADD;
+    }
+    if (member != NULL) api.FreeString(NULL, member);
+}
+
+/* Adds members, then removes others. The other order could empty the sorted set, and the server
  * would delete the key with its expiry. */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    if (key->add_prefix) add_member(ctx, call, key);
+    add_members(ctx, call, key);
     RedisModuleString *stack[SHIM_STACK_ENTRIES + 1], **dropped = stack;
     if (key->entries.len > SHIM_STACK_ENTRIES)
         dropped = api.Alloc(sizeof *dropped * (size_t)(key->entries.len + 1));
@@ -160,7 +194,7 @@ void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
     dropped[0] = key->name;
     for (int64_t i = 0; i < key->entries.len; i++) {
         shim_entry *e = &key->entries.at[i];
-        if (!e->drop) continue;
+        if (e->drop != 1) continue;
         api.ZsetRem(key->handle, e->string, NULL);
         dropped[num_dropped++] = e->string;
     }

@@ -13,7 +13,7 @@ var all = Command{
 	Complexity: "O(N) with N the words and bytes of the call; at most 32 clauses",
 	Since:      "0.1.0",
 	Flags:      "write deny-oom",
-	Arity:      -5,
+	Arity:      -4,
 	Args: []Arg{argKey, argClause,
 		{Name: "further", Type: ArgBlock, Optional: true, Multiple: true, Summary: "Another key, with its clauses after it.",
 			Sub: []Arg{{Name: "key", Token: "KEY", Type: ArgKey, Bounds: argKey.Bounds, Summary: argKey.Summary}, argClause}},
@@ -55,9 +55,13 @@ func (c *Call) parseClauses(wrong ErrorCode) ErrorCode {
 		cl, l := &c.Clauses[i], &limits[i]
 		*l = limit{clause: i, limiter: clauseKinds[cl.kind].in(&c.scratch.rooms[i])}
 		if cl.opts&optShare != 0 {
-			l.front = &limits[i-1]
+			l.shares = c.shared(i)
 		}
-		if err := l.read(c, &cl.clauseWords); err != NoError && !lacksALIGN(err, wrong) {
+		err := l.read(c, &cl.clauseWords)
+		if err == NoError && l.shares > 0 {
+			err = l.checkShare(c)
+		}
+		if err != NoError && !lacksALIGN(err, wrong) {
 			c.ErrClause = int16(i) + 1
 			return c.noTime(err, &cl.clauseWords)
 		}
@@ -98,7 +102,7 @@ func (c *Call) planWords() ErrorCode {
 		cl := &c.Clauses[j]
 		switch {
 		case opts&optForce == 0:
-		case !clauseKinds[cl.kind].units:
+		case clauseKinds[cl.kind].renews:
 			return ErrForceLease
 		case cl.opts&optLockout != 0:
 			return ErrForceLockout
@@ -234,10 +238,17 @@ func runAll(c *Call) ErrorCode {
 // runClauses decides by the limiters, whose words are read, and writes the reply.
 func (c *Call) runClauses() ErrorCode {
 	limits, asked, never, short := c.limits(), false, false, false
+	c.scratch.toClear = maxLapsed
 	for i := range limits {
 		l := &limits[i]
 		asked = asked || l.quantity > 0
-		never = never || l.quantity > l.capacity()
+		never = never || l.quantity > l.capacity(c)
+		if !clauseKinds[c.Clauses[i].kind].units { // who holds nothing may never be admitted
+			if err := l.find(c); err != NoError {
+				return err
+			}
+			never = never || l.limiter.(holder).lost()
+		}
 	}
 	for i := range limits { // a call that no limiter could ever admit begins no lockout
 		if err := limits[i].decide(c, !never); err != NoError {
@@ -271,18 +282,25 @@ func (c *Call) runClauses() ErrorCode {
 
 // decide decides for one clause, alone but for its share, and writes its reply; nothing changes yet.
 func (l *limit) decide(c *Call, mayLock bool) ErrorCode {
-	cl := &c.Clauses[l.clause]
-	if err := l.load(c, int(cl.Key), int(cl.cell)); err != NoError {
-		return err
+	if clauseKinds[c.Clauses[l.clause].kind].units { // slots are loaded
+		if err := l.find(c); err != NoError {
+			return err
+		}
 	}
 	v, err := l.judge(c, l.quantity, mayLock)
 	if err != NoError {
 		return err
 	}
-	if l.reply(c, v); l.front != nil {
+	if l.reply(c, v); l.shares > 0 {
 		return l.share(c, v)
 	}
 	return NoError
+}
+
+// find loads what the key of a clause holds.
+func (l *limit) find(c *Call) ErrorCode {
+	cl := &c.Clauses[l.clause]
+	return l.load(c, int(cl.Key), int(cl.cell))
 }
 
 // become says what becomes of a clause's key. If the call is denied, nothing is taken, and a clause that admits replies
@@ -297,7 +315,7 @@ func (l *limit) become(c *Call, denied bool) ErrorCode {
 		v.Limited, v.RetryAfter = false, 0
 		l.reply(c, v)
 	}
-	if denied && l.front != nil {
+	if denied && l.shares > 0 {
 		l.remains(c, 0)
 	}
 	return l.apply(c, denied)
@@ -305,7 +323,7 @@ func (l *limit) become(c *Call, denied bool) ErrorCode {
 
 // decider returns the index of the clause that decides: of the limited clauses the one with
 // the longest wait in its reply, where never is the longest; if none is limited, the clause with the
-// least remaining. Of equals it is the first.
+// least remaining, but RELEASE only if all are. Of equals it is the first.
 func (c *Call) decider() (decider int) {
 	longest, least := int64(-1), int64(math.MaxInt64)
 	for i := range c.Clauses {
@@ -317,7 +335,7 @@ func (c *Call) decider() (decider int) {
 		switch {
 		case r[0] != 0 && wait > longest:
 			decider, longest = i, wait
-		case longest < 0 && r[2] < least:
+		case longest < 0 && r[2] < least && !clauseKinds[c.Clauses[i].kind].frees():
 			decider, least = i, r[2]
 		}
 	}

@@ -159,13 +159,13 @@ type Cell struct {
 	Value [MaxFields]int64 // set by the host as found, by the handler as it is to become
 }
 
-// Entry is one member of a sorted set, as found. The member's score is the time with its sign turned.
+// Entry is one member of a sorted set, as found or put. The member's score is the time with its sign turned.
 type Entry struct {
-	Time   funnel.Micros // since the Unix epoch
+	Time   funnel.Micros // since the Unix epoch; below 0: the score counts something
 	Member string
-	Bad    int32 // 1: the score isn't a time
+	Bad    int32 // 1: the score is not an integer, or too large
 
-	Drop int32 // set by the handler. 1: remove the member
+	Drop int32 // 1: set by the handler, to remove the member. 2: set by Host.Put
 
 	_ uintptr // the host's own
 }
@@ -212,14 +212,19 @@ func (w *clauseWords) wrong(code ErrorCode) int {
 }
 
 // Host is what a handler may ask of the server. A key is given by its index in Call.Keys, and holds a sorted set. What
-// is found is appended to Key.Entries. No question costs more than O(log N + what it appends) with N the members. A
+// is found is appended to Key.Entries, as is what Put puts there if the call succeeds. No question costs more than O(log N + what it appends) with N the members. A
 // bool says whether an entry was appended. Rank and CountAfter run commands of the server, which may refuse to run
 // them, even permanently. If another module has changed the keys of the call meanwhile, they return ErrInternal, and
 // the host has the text of the error. The handler must return that error at once.
 type Host interface {
-	Newest(c *Call, key, most int)                                             // up to most entries, the newest first
-	First(c *Call, key int, after funnel.Micros) bool                          // the oldest entry with Time > after
-	Oldest(c *Call, key int, upTo funnel.Micros, most int)                     // up to most entries with Time <= upTo, the oldest first
+	Newest(c *Call, key, most int)                                    // up to most entries, the newest first
+	First(c *Call, key int, after funnel.Micros) bool                 // the oldest entry with Time > after
+	Put(c *Call, key int, prefix byte, id string, time funnel.Micros) // the member prefix + id, with a new score
+
+	// Oldest appends up to most entries with after < Time <= upTo, the oldest first. Unless upTo is below 0, an entry whose
+	// Time is below 0 is the last.
+	Oldest(c *Call, key int, after, upTo funnel.Micros, most int)
+
 	Rank(c *Call, key int, rank int64) (found bool, err ErrorCode)             // the entry at a rank; the newest has rank 0; may fail
 	Find(c *Call, key int, prefix byte, id string) bool                        // the member prefix + id
 	CountAfter(c *Call, key int, after funnel.Micros) (n int64, err ErrorCode) // how many have Time > after, -1 if it fails; appends none
@@ -229,6 +234,9 @@ type Host interface {
 	// if the handler returns an error.
 	Reply(c *Call, kind ItemKind, n int64, text string)
 }
+
+// NoTime is before all times.
+const NoTime funnel.Micros = -1 << 63
 
 // Host returns what answers the questions of the call's handler.
 func (c *Call) Host() Host { return c.scratch.engine.host }

@@ -31,13 +31,17 @@ type clauseKind struct {
 	state   Kind   // what the key holds
 	cells   bool   // clauses of this kind can share a key: each has a cell of its own
 	units   bool   // the last of the words is a period, and a quantity may follow; FORCE and policies are for such kinds
-	renews  bool   // a sixth integer says whether the slot was held already
+	renews  bool   // a number of slots may follow; a sixth integer says whether they were held already
 	option  option // those that may follow
 }
 
-// further finds a quantity and options from Args[i] on. It returns the index of the word after them.
+// frees reports whether clauses of this kind give slots back.
+func (kind *clauseKind) frees() bool { return !kind.units && !kind.renews }
+
+// further finds a quantity, or slots, and options from Args[i] on. It returns the index of the word after them.
 func (kind *clauseKind) further(c *Call, i int, allowed option, w *clauseWords) (next int, err ErrorCode) {
-	if kind.units && i < len(c.Args) && (allowed == redisCellWords || looksNumeric(c.Args[i])) {
+	redisCell := kind.units && allowed == redisCellWords
+	if !kind.frees() && i < len(c.Args) && (redisCell || looksNumeric(c.Args[i])) {
 		w.quantityWord = int32(i)
 		i++
 	}

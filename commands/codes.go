@@ -49,6 +49,8 @@ const (
 	ErrRateTooHigh
 	ErrLimitNotInteger
 	ErrLimitRange
+	ErrSlotsNotInteger
+	ErrSlotsRange
 	ErrTTLNotTime
 	ErrTTLRange
 	ErrOffsetNotTime
@@ -79,6 +81,8 @@ const (
 	ErrShareCells
 	ErrShareSlots
 	ErrShareChain
+	ErrShareWeight
+	ErrSharePeeks
 	ErrNoPolicy
 	ErrNoPolicyName
 	ErrTopCountNotInteger

@@ -17,7 +17,9 @@ type scratch struct {
 	request request
 	limits  [MaxClauses]limit // those of the call's clauses
 	rooms   [MaxClauses]room
+	toClear int // how many lapsed leases the call may still remove
 	next    *scratch
+	lapses  [MaxClauses][maxLapses + 1]lapse // of each key
 }
 
 // NewEngine returns an engine without policies, for which GO.TOP counts nothing.

@@ -18,10 +18,9 @@ func IsOption(word string) bool { return findOption(word) != 0 }
 var DocumentedNumbers = map[string][]any{
 	"GO.THROTTLE": {int64(maxPeriod / (365 * 86400 * funnel.Second))},
 	"GO.WINDOW":   {funnel.WindowParts, funnel.WindowParts + 1, int64(funnel.MaxInUse), clearMost},
-	"GO.LEASE":    {clearMost},
-	"GO.ALL":      {clearMost, MaxClauses},
+	"GO.LEASE":    {clearMost, maxLapsed, maxLapses},
+	"GO.ALL":      {MaxClauses},
 	"GO.INFO":     {maxHolders},
-	"Effects":     {clearMost},
 	"Errors":      {maxErrorWord},
 	"Policies":    {maxPolicies},
 	"State":       {MaxCells - 1, fieldLocked * MaxCells, base, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},

@@ -131,12 +131,12 @@ func (c *Call) infoString(k *Key) ErrorCode {
 // the newest is ours, its time is at most maxTime, so there is an oldest one, too.
 func (c *Call) infoZset(k *Key) ErrorCode {
 	c.Host().Newest(c, 0, 1)
-	c.Host().Oldest(c, 0, maxTime, 1)
+	c.Host().Oldest(c, 0, NoTime, maxTime, 1)
 	if len(k.Entries) < 2 {
 		return ErrForeignZset
 	}
-	if checkLease(&k.Entries[0]) == NoError && checkLease(&k.Entries[1]) == NoError {
-		return c.infoLeases(k)
+	if oldest := &k.Entries[1]; checkLease(&k.Entries[0]) == NoError && (oldest.counts() || checkLease(oldest) == NoError) {
+		return c.infoLeases(k, oldest.counts())
 	}
 	return c.infoWindow(k)
 }
@@ -171,13 +171,16 @@ func (c *Call) ageOf(at funnel.Micros) int64 {
 	return int64(age / 1000)
 }
 
-// infoLeases replies how many slots are held, and the holders whose slots lapse last.
-func (c *Call) infoLeases(k *Key) (err ErrorCode) {
+// infoLeases replies how many slots are held, and the holders whose slots lapse last. counted says that some hold several.
+func (c *Call) infoLeases(k *Key, counted bool) (err ErrorCode) {
 	c.Host().Release(c, 0, 0)
 	c.Host().Newest(c, 0, maxHolders)
 	listed := 0
 	for i := range k.Entries {
 		e := &k.Entries[i]
+		if e.counts() {
+			break
+		}
 		if checkLease(e) != NoError {
 			return ErrForeignZset
 		}
@@ -185,13 +188,19 @@ func (c *Call) infoLeases(k *Key) (err ErrorCode) {
 			listed++
 		}
 	}
-	held := int64(listed)
-	if listed == maxHolders {
+	held, pairs := int64(listed), int64(2)
+	switch {
+	case counted:
+		pairs++
+		if held, err = c.infoHeld(); err != NoError {
+			return err
+		}
+	case listed == maxHolders:
 		if held, err = c.Host().CountAfter(c, 0, c.Now); err != NoError {
 			return err
 		}
 	}
-	c.infoHead("lease", 2)
+	c.infoHead("lease", pairs)
 	if held >= 0 {
 		c.replyPair("held", held)
 	} else {
@@ -202,7 +211,33 @@ func (c *Call) infoLeases(k *Key) (err ErrorCode) {
 	c.Host().Reply(c, ItemMap, int64(listed), "")
 	for i := range listed { // the newest come first
 		e := &k.Entries[i]
-		c.replyPair(e.Member[1:], c.millisUntil(e.Time.Nanos()))
+		c.replyPair(e.id(), c.millisUntil(e.Time.Nanos()))
+	}
+	if counted {
+		return c.infoSlots(k, listed)
+	}
+	return NoError
+}
+
+// infoHeld returns the slots in use where leases have several.
+func (c *Call) infoHeld() (int64, ErrorCode) {
+	l := &c.scratch.rooms[0].lease
+	l.word, c.scratch.toClear = 0, maxLapsed // whose slots are the caller's doesn't matter here
+	err := l.load(c, 0, 0)
+	return l.state.Used, err
+}
+
+// infoSlots replies how many slots the listed holders have.
+func (c *Call) infoSlots(k *Key, listed int) ErrorCode {
+	c.replyName("slots")
+	c.Host().Reply(c, ItemMap, int64(listed), "")
+	for i := range listed {
+		id := k.Entries[i].id()
+		n, _, err := c.scratch.rooms[0].lease.slots.of(c, id)
+		if err != NoError {
+			return err
+		}
+		c.replyPair(id, n)
 	}
 	return NoError
 }

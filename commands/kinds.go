@@ -8,6 +8,7 @@ type room struct {
 	window   windowLimiter
 	quota    quotaLimiter
 	lease    leaseLimiter
+	release  releaseLimiter
 }
 
 // clauseKinds has a row for each kind: where a room has its limiter.
@@ -19,6 +20,7 @@ var clauseKinds = [...]struct {
 	{&windowKind, func(r *room) limiter { return &r.window }},
 	{&quotaKind, func(r *room) limiter { return &r.quota }},
 	{&leaseKind, func(r *room) limiter { return &r.lease }},
+	{&releaseKind, func(r *room) limiter { return &r.release }},
 }
 
 // noClause is the kind of a word that begins no clause.
@@ -51,8 +53,8 @@ type limit struct {
 	clause   int   // index in Call.Clauses
 	most     int64 // how many units fit
 	quantity int64
-	weight   int64  // of SHARE
-	front    *limit // with SHARE: that of the clause before, whose room this one shares; else nil
+	weight   int64 // of SHARE
+	shares   int   // with SHARE: how many clauses before this one have what it shares; else 0
 
 	used, left int64 // before the call, of a tenant and of what it shares; used is of tenants only
 	short      bool  // the share denies
@@ -64,5 +66,9 @@ func (c *Call) limits() []limit { return c.scratch.limits[:len(c.Clauses)] }
 // reply writes the reply of a clause: that of its own command.
 func (l *limit) reply(c *Call, v *funnel.Verdict) {
 	cl := &c.Clauses[l.clause]
-	cl.Replies = clauseKinds[cl.kind].reply(&cl.Reply, v, l.most, cl.opts)
+	kind := clauseKinds[cl.kind]
+	if kind.frees() {
+		l.most = -v.Granted
+	}
+	cl.Replies = kind.reply(&cl.Reply, v, l.most, cl.opts)
 }

@@ -6,7 +6,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the lease lapses.
+// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the lease lapses. Other members
+// count the slots of leases of several: see slots.go.
 const leasePrefix = '\x02'
 
 // maxIDLen bounds the bytes of an id.
@@ -17,26 +18,31 @@ const MaxMemberLen = 1 + maxIDLen
 
 var (
 	idBounds = fmt.Sprintf("at most %d bytes", maxIDLen)
-	argTTL   = Arg{Name: "ttl", Type: ArgString, Bounds: spanBounds, Summary: "How long the slot is held: a time."}
-	argID    = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slot."}
+	argTTL   = Arg{Name: "ttl", Type: ArgString, Bounds: spanBounds, Summary: "How long the slots are held: a time."}
+	argID    = Arg{Name: "id", Type: ArgString, Bounds: idBounds, Summary: "Who holds the slots."}
+	argSlots = Arg{Name: "slots", Type: ArgInteger, Optional: true, Bounds: fmt.Sprintf("0 to %d", maxLimit),
+		Summary: "How many slots a new id takes, 1 if not given; 0 only renews."}
 )
 
 var lease = Command{
 	Name:       "GO.LEASE",
-	Summary:    "Takes or renews one of a number of slots, held until released or lapsed.",
+	Summary:    "Takes or renews some of a number of slots, held until released or lapsed.",
 	Complexity: "O(log(N)) with N the slots",
 	Since:      "0.1.0",
 	Flags:      writeFast,
 	Arity:      -5,
-	Args:       []Arg{argKey, argLimit, argTTL, argID, argMS},
+	Args:       []Arg{argKey, argLimit, argTTL, argID, argSlots, argMS},
 	State:      KindZset,
-	Handler:    func(c *Call) ErrorCode { return leaseKind.run(c, &c.scratch.rooms[0].lease, optMS) },
+	Handler: func(c *Call) ErrorCode {
+		c.scratch.toClear = maxLapsed
+		return leaseKind.run(c, &c.scratch.rooms[0].lease, optMS)
+	},
 }
 
 var leaseKind = clauseKind{
 	keyword: "LEASE",
 	summary: "GO.LEASE's slots.",
-	args:    []Arg{argLimit, argTTL, argID, argShare},
+	args:    []Arg{argLimit, argTTL, argID, argSlots, argShare},
 	words:   3,
 	state:   KindZset,
 	renews:  true,
@@ -52,17 +58,32 @@ type leaseLimiter struct {
 	v     funnel.LeaseVerdict
 
 	lapsed, numLapsed int32 // Entries[lapsed:][:numLapsed] are lapsed leases, the oldest first
+	counted           int32 // so many entries after those count their slots
+	rest              bool  // further leases have lapsed
+	frees             bool  // the call gives the slots back: see releaseLimiter
+
+	slots     slots
+	own       int64 // the slots that the id holds, or that have lapsed; 0: none
+	ownAt     int   // the index in Entries of the member that counts them, or -1
+	ownGoes   bool  // they have lapsed and are among Entries[lapsed:][:numLapsed]
+	numLapses int   // of lapses; -1: not known
 }
 
-// parse reads limit, ttl and id.
+// parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a peek.
 func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
 	if l.Limit, err = limitArg(args[r.first]); err != NoError {
 		return 0, err
 	}
 	ttl, err := timeArg(args[r.first+1], r.unit, 1, ErrTTLNotTime, ErrTTLRange)
-	l.TTL, l.word = ttl.Micros(), r.first+2
+	l.TTL, l.word, l.Slots = ttl.Micros(), r.first+2, 1
 	if err == NoError && len(args[l.word]) > maxIDLen {
 		return 0, ErrIDTooLong
+	}
+	if err == NoError && r.quantityWord > 0 {
+		l.Slots, err = intArg(args[r.quantityWord], 0, maxLimit, ErrSlotsNotInteger, ErrSlotsRange)
+		if r.quantity = l.Slots; l.Slots == 0 {
+			r.quantity = -1
+		}
 	}
 	if err == NoError && r.opts&operands != 0 {
 		err = r.readOperands(args)
@@ -70,7 +91,7 @@ func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorC
 	return l.Limit, err
 }
 
-// judge decides for one slot. A peek replies what is left if nothing is taken, for a caller that would get its slot.
+// judge decides for the slots. A peek replies what is left if nothing is taken, for a caller that would get its slots.
 func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict, err ErrorCode) {
 	if quantity == 0 {
 		l.v.Remaining = max(l.Limit-l.state.Used, 0)
@@ -85,12 +106,21 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 	return &l.v.Verdict, err
 }
 
-func (l *leaseLimiter) use(*Call) (used, left int64, last funnel.Micros) {
-	return l.state.Used, max(l.Limit-l.state.Used, 0), max(l.state.Latest, l.state.Own)
+// lost reports whether a call is limited for ever because the id holds nothing.
+func (l *leaseLimiter) lost() bool { return l.state.Own == 0 && (l.frees || l.Slots == 0) }
+
+func (l *leaseLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
+	if last = max(l.state.Latest, l.state.Own); l.rest && l.slots.extra != noExtra {
+		last = max(last, c.Now+1) // see lapses
+	}
+	return l.state.Used, max(l.Limit-l.state.Used, 0), last
 }
 
 // later counts slots as held, up to the last lapse, if the server does not count.
 func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
+	if l.slots.extra != noExtra {
+		return l.laterSlots(c, at)
+	}
 	used, _, last := l.use(c)
 	k := &c.Keys[l.key]
 	keep := len(k.Entries)
@@ -111,6 +141,15 @@ func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
 // count as held that have lapsed, that isn't later than the latest lapse.
 func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
+	if l.slots.extra != noExtra {
+		all, err := l.lapses(c)
+		for i := range all {
+			if all[i].used <= l.state.Used-l.v.Await {
+				return all[i].at, err
+			}
+		}
+		return l.state.Latest, err
+	}
 	k := &c.Keys[l.key]
 	i := len(k.Entries)
 	found := false
@@ -131,7 +170,8 @@ func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
 // load finds the state of the leases at a key: the caller's own lease, the lease that
 // lapses last, and how many are held.
 func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
-	l.key, l.state, l.numLapsed = key, funnel.LeaseState{}, 0
+	l.key, l.state, l.numLapsed, l.counted, l.rest, l.numLapses = key, funnel.LeaseState{}, 0, 0, false, -1
+	l.own, l.ownAt, l.ownGoes, l.slots = 0, -1, false, slots{key: key, extra: noExtra, sum: noExtra}
 	if err := c.Keys[key].checkZset(); err != NoError || c.Keys[key].Kind == KindAbsent {
 		return err
 	}
@@ -141,19 +181,19 @@ func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 		if err := checkLease(&k.Entries[i]); err != NoError {
 			return err
 		}
-		if k.Entries[i].Time > c.Now {
+		if l.own = 1; k.Entries[i].Time > c.Now {
 			l.state.Own = k.Entries[i].Time
 		}
 	}
 	// One of the two newest leases is not the caller's.
 	i = len(k.Entries)
 	c.Host().Newest(c, key, 2)
-	for ; i < len(k.Entries); i++ {
+	for ; i < len(k.Entries) && !k.Entries[i].counts(); i++ {
 		e := &k.Entries[i]
 		if err := checkLease(e); err != NoError {
 			return err
 		}
-		if e.Member[1:] != id {
+		if e.id() != id {
 			if e.Time > c.Now {
 				l.state.Latest = e.Time
 			}
@@ -167,18 +207,25 @@ func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
 // does not count, further lapsed leases count as held: a limiter must not admit too much.
 func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	k := &c.Keys[l.key]
-	first := len(k.Entries)
-	c.Host().Oldest(c, l.key, c.Now, clearMost)
-	l.lapsed, l.numLapsed = int32(first), int32(len(k.Entries)-first)
+	first, most := len(k.Entries), max(min(clearMost, c.scratch.toClear), 1)
+	c.Host().Oldest(c, l.key, NoTime, c.Now, most)
+	if len(k.Entries) > first && k.Entries[first].counts() {
+		c.Host().Release(c, l.key, first)
+		return l.weigh(c)
+	}
 	for i := first; i < len(k.Entries); i++ {
 		if err := checkLease(&k.Entries[i]); err != NoError {
 			return err
 		}
 	}
-	l.state.Used = k.Length - int64(l.numLapsed)
+	lapsed := len(k.Entries) - first
+	l.lapsed, l.numLapsed = int32(first), int32(min(lapsed, c.scratch.toClear))
+	c.scratch.toClear -= int(l.numLapsed)
+	l.rest = lapsed == most
+	l.state.Used = k.Length - int64(lapsed)
 	if l.state.Latest == 0 { // nobody else holds a slot
 		l.state.Used = boolInt(l.state.Own != 0)
-	} else if l.numLapsed == clearMost {
+	} else if l.rest {
 		n, err := c.Host().CountAfter(c, l.key, c.Now)
 		if n >= 0 {
 			l.state.Used = n
@@ -188,28 +235,47 @@ func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	return NoError
 }
 
-// apply removes lapsed leases and, unless the call is denied, adds or renews the caller's lease.
+// apply removes lapsed leases and, unless the call is denied, adds, renews or gives back the caller's lease.
 func (l *leaseLimiter) apply(c *Call, denied bool) ErrorCode {
 	k := &c.Keys[l.key]
+	takes := !denied && !l.frees
 	for i := range l.numLapsed {
 		e := &k.Entries[l.lapsed+i]
-		if !denied && e.Member[1:] == c.Args[l.word] {
+		if takes && e.id() == c.Args[l.word] {
 			continue // about to be renewed
 		}
 		e.Drop, k.Becomes = 1, Zset
 	}
-	if !denied {
+	switch {
+	case takes:
 		k.Becomes = Zset
 		k.AddPrefix, k.AddWord, k.AddTime = leasePrefix, l.word, l.v.Lapse
 		k.expire(max(l.state.Latest, l.v.Lapse).Nanos(), l.TTL.Nanos())
+	case !denied:
+		k.Entries[0].Drop, k.Becomes = 1, Zset // what load has found first
+		if l.state.Latest != 0 || l.rest {
+			k.expireLeases(c, l.state.Latest)
+		}
+	}
+	if l.slots.extra != noExtra || takes && l.Slots > 1 && !l.v.Renewed {
+		l.applySlots(c, denied)
 	}
 	return NoError
 }
 
+// expireLeases makes a key expire after the latest of the leases that stay after a release. All may have lapsed.
+func (k *Key) expireLeases(c *Call, latest funnel.Micros) {
+	latest = max(latest, c.Now)
+	k.expire(latest.Nanos(), (latest - c.Now).Nanos())
+}
+
 // checkLease makes sure that an entry is a lease.
 func checkLease(e *Entry) ErrorCode {
-	if e.Bad != 0 || e.Member == "" || e.Member[0] != leasePrefix || len(e.Member) > MaxMemberLen {
+	if e.Bad != 0 || e.Time < 0 || e.Member == "" || e.Member[0] != leasePrefix || len(e.Member) > MaxMemberLen {
 		return ErrForeignLeases
 	}
 	return NoError
 }
+
+// id returns the id of a lease.
+func (e *Entry) id() string { return e.Member[1:] }

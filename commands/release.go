@@ -25,6 +25,41 @@ var release = Command{
 	Handler: runRelease,
 }
 
+var releaseKind = clauseKind{
+	keyword: "RELEASE",
+	summary: "Gives an id's slots back; limited for ever if it holds none.",
+	args:    []Arg{argID},
+	words:   1,
+	state:   KindZset,
+}
+
+// releaseLimiter decides for a call that gives slots back.
+type releaseLimiter struct{ leaseLimiter }
+
+// parse reads the id. The quantity is that of a refund.
+func (l *releaseLimiter) parse(args []string, r *request) (int64, ErrorCode) {
+	l.word, l.frees, r.quantity = r.first, true, -1
+	if len(args[l.word]) > maxIDLen {
+		return 0, ErrIDTooLong
+	}
+	return 0, NoError
+}
+
+// judge decides whether the id holds slots. A peek gives none back.
+func (l *releaseLimiter) judge(c *Call, quantity int64, _ bool) (*funnel.Verdict, ErrorCode) {
+	v, last := &l.v.Verdict, l.state.Latest
+	switch *v = (funnel.Verdict{}); {
+	case l.lost():
+		v.Limited, v.RetryAfter = true, funnel.Never
+	case quantity == 0:
+		last = max(last, l.state.Own)
+	default:
+		v.Granted = -l.own
+	}
+	v.ResetAfter = max(last-c.Now, 0).Nanos()
+	return v, NoError
+}
+
 func runRelease(c *Call) ErrorCode {
 	ids := c.Args[1:]
 	if len(ids) > maxIDs {
@@ -55,11 +90,32 @@ func runRelease(c *Call) ErrorCode {
 	}
 	k.Becomes = Zset
 	end, err := c.latestKept(released)
-	if end >= 0 { // the slots that stay may all have lapsed
-		end = max(end, c.Now)
-		k.expire(end.Nanos(), (end - c.Now).Nanos())
+	if end >= 0 {
+		k.expireLeases(c, end)
 	}
-	return err
+	if err != NoError || k.Length < 3 { // a lease of several slots, what counts them, and their sum
+		return err
+	}
+	return c.releaseSlots(released, end >= 0)
+}
+
+// releaseSlots removes what counts the slots of the first n entries. If no lease stays, the key is deleted.
+func (c *Call) releaseSlots(n int, stays bool) ErrorCode {
+	var s slots
+	if err := s.find(c, 0); err != NoError || s.extra == noExtra {
+		return err
+	}
+	for i := range n {
+		_, at, err := s.of(c, c.Keys[0].Entries[i].id())
+		if err != NoError {
+			return err
+		}
+		s.drop(c, at)
+	}
+	if s.settle(c, false); !stays {
+		c.Keys[0].Becomes = Absent
+	}
+	return NoError
 }
 
 // markReleased marks the entries found for removal, each once, and adds those that had not lapsed to the reply. It
@@ -99,6 +155,9 @@ func (c *Call) latestKept(n int) (funnel.Micros, ErrorCode) {
 		e := &k.Entries[first+i]
 		if i < n && e.Member == k.Entries[i].Member {
 			continue
+		}
+		if e.counts() {
+			return -1, NoError
 		}
 		return e.Time, checkLease(e)
 	}

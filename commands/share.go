@@ -11,6 +11,12 @@ type tenant interface {
 	later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode)
 }
 
+// holder is a limiter of slots.
+type holder interface {
+	// lost reports whether the call is limited for ever, because the id holds nothing now.
+	lost() bool
+}
+
 // drain is a limiter whose usage drains.
 type drain interface {
 	limiter
@@ -35,7 +41,9 @@ func (c *Call) misplacedShare() ErrorCode {
 		return ErrShareCells
 	case last == 0:
 		return ErrShareFirst
-	case kind.units != clauseKinds[c.Clauses[last-1].kind].units:
+	}
+	before := clauseKinds[c.Clauses[last-1].kind]
+	if before.frees() || kind.units && !before.units {
 		return ErrShareSlots
 	}
 	for i := last - 1; c.Clauses[i].opts&optShare != 0; i-- { // the first clause has none
@@ -46,31 +54,71 @@ func (c *Call) misplacedShare() ErrorCode {
 	return NoError
 }
 
+// shared returns how many clauses before a clause with SHARE have what it shares: the one before it, but if a LEASE clause
+// shares units, the whole run of clauses of units.
+func (c *Call) shared(clause int) (n int) {
+	if clauseKinds[c.Clauses[clause].kind].renews {
+		for n < clause && clauseKinds[c.Clauses[clause-1-n].kind].units {
+			n++
+		}
+	}
+	return max(n, 1)
+}
+
+// front returns the limits of the clauses that have what a tenant shares. A tenant's own limit comes after them.
+func (l *limit) front(c *Call) []limit { return c.limits()[l.clause-l.shares : l.clause] }
+
+// holds reports whether a LEASE clause shares units.
+func (l *limit) holds(c *Call) bool {
+	kinds := c.Clauses[l.clause-1:]
+	return l.shares > 0 && clauseKinds[kinds[0].kind].units && !clauseKinds[kinds[1].kind].units
+}
+
+// checkShare checks the weight and the quantities of a LEASE clause that shares units.
+func (l *limit) checkShare(c *Call) ErrorCode {
+	if !l.holds(c) {
+		return NoError
+	}
+	if l.weight != 1 {
+		return ErrShareWeight
+	}
+	for i := range l.front(c) {
+		if l.front(c)[i].quantity != 0 {
+			return ErrSharePeeks
+		}
+	}
+	return NoError
+}
+
 func (l *limit) part() funnel.Share { return funnel.Share{Weight: l.weight, Limit: l.most} }
 
 // capacity returns how many units a clause can ever have left.
-func (l *limit) capacity() int64 {
-	if l.front == nil {
+func (l *limit) capacity(c *Call) int64 {
+	if l.shares == 0 {
 		return l.most
 	}
-	part := l.part()
-	return part.Most(l.front.capacity())
+	part, least := l.part(), int64(maxLimit)
+	for i := range l.front(c) {
+		least = min(least, l.front(c)[i].capacity(c))
+	}
+	return part.Most(least)
 }
 
 // share decides whether the share of a tenant, which has got v, admits the call. If not, waits finds its wait.
 func (l *limit) share(c *Call, v *funnel.Verdict) (err ErrorCode) {
-	cl, front, part := &c.Clauses[l.clause], l.front, l.part()
-	if front.front == nil {
-		_, front.left, _ = front.use(c)
+	cl, front, part, room := &c.Clauses[l.clause], l.front(c), l.part(), int64(maxLimit)
+	for i := range front {
+		f := &front[i]
+		if f.shares == 0 {
+			_, f.left, _ = f.use(c)
+		}
+		room = min(room, f.left)
 	}
 	l.used, _, _ = l.use(c)
-	l.left = part.Left(l.used, front.left)
+	l.left = part.Left(l.used, room)
 	granted := v.Granted
-	switch {
-	case v.Renewed:
-		granted = 0
-	case l.quantity >= 0 && cl.opts&optForce == 0 && !part.Fits(l.used, l.quantity, front.left):
-		l.short = v.RetryAfter != funnel.Never && l.quantity <= l.capacity()
+	if l.quantity >= 0 && !v.Renewed && cl.opts&optForce == 0 && !part.Fits(l.used, l.quantity, room) {
+		l.short, granted = v.RetryAfter != funnel.Never && l.quantity <= l.capacity(c), 0
 		if v, err = l.judge(c, 0, false); err != NoError { // nothing is taken
 			return err
 		}
@@ -83,23 +131,27 @@ func (l *limit) share(c *Call, v *funnel.Verdict) (err ErrorCode) {
 
 // remains writes what a tenant has left after a call into its reply.
 func (l *limit) remains(c *Call, granted int64) {
-	part := l.part()
-	c.Clauses[l.clause].Reply[2] = part.Left(l.used+granted, c.Clauses[l.front.clause].Reply[2])
+	part, least := l.part(), int64(maxLimit)
+	for i := range l.shares {
+		least = min(least, c.Clauses[l.clause-1-i].Reply[2])
+	}
+	c.Clauses[l.clause].Reply[2] = part.Left(l.used+granted, least)
 }
 
 // waits writes how long the tenants have to wait whose shares deny. If one of them asks for units, the clauses before it
-// store changed rates as if they had denied: usage must drain as the wait says.
+// store changed rates as if they had denied: usage must drain as the wait says. Where slots share units, the clauses before
+// are peeks, which store nothing.
 func (c *Call) waits(mayLock bool) ErrorCode {
 	limits, asks := c.limits(), 0
 	for i := range limits {
-		if limits[i].short && limits[i].quantity > 0 {
+		if l := &limits[i]; l.short && l.quantity > 0 && !l.holds(c) {
 			asks = i
 		}
 	}
 	for i := range asks {
 		l := &limits[i]
 		d, ok := l.limiter.(drain)
-		if !ok {
+		if !ok || c.isHeld(i) {
 			continue
 		}
 		if d.settle(); c.Clauses[i].Reply[0] != 0 {
@@ -112,7 +164,7 @@ func (c *Call) waits(mayLock bool) ErrorCode {
 	}
 	for i := range limits {
 		if cl := &c.Clauses[i]; limits[i].short {
-			wait, err := limits[i].await(c)
+			wait, err := limits[i].await(c, limits[i].quantity, c.Now, noLapse)
 			if err != NoError {
 				return err
 			}
@@ -122,28 +174,48 @@ func (c *Call) waits(mayLock bool) ErrorCode {
 	return NoError
 }
 
-// await returns how long it takes until a tenant's own limit and its share admit its quantity. Between two lapses of its log
-// what it uses stays, so the clause before it must admit so many units. That clause is asked next, within these bounds.
-func (l *limit) await(c *Call) (_ funnel.Nanos, err ErrorCode) {
-	low, high, units := c.Now, noLapse, l.quantity
-	for ; ; l = l.front {
-		if d, ok := l.limiter.(drain); ok {
-			wait, end := d.wait(c, units), (high - c.Now).Nanos()
-			if wait == funnel.Never || wait > end {
-				wait = end
-			}
-			return wait, NoError
+// isHeld reports whether a LEASE clause shares the units of a clause.
+func (c *Call) isHeld(clause int) bool {
+	limits := c.limits()
+	for i := clause + 1; i < len(limits); i++ {
+		if l := &limits[i]; l.shares >= i-clause && l.holds(c) {
+			return true
 		}
-		if low, high, err = l.narrow(c, units, low, high); err != NoError {
+	}
+	return false
+}
+
+// await returns how long it takes until a tenant's own limit and its share admit its quantity, within bounds. Between two
+// lapses of its log what it uses stays, so the clauses before it must admit so many units. They are asked next.
+func (l *limit) await(c *Call, units int64, low, high funnel.Micros) (longest funnel.Nanos, err ErrorCode) {
+	if d, ok := l.limiter.(drain); ok {
+		wait, end := d.wait(c, units), (high - c.Now).Nanos()
+		if wait == funnel.Never || wait > end {
+			wait = end
+		}
+		return wait, NoError
+	}
+	if low, high, err = l.narrow(c, units, low, high); err != NoError {
+		return 0, err
+	}
+	used, _, err := l.limiter.(tenant).later(c, low)
+	if err != NoError || l.shares == 0 || used+units > l.most {
+		return (high - c.Now).Nanos(), err
+	}
+	part, front := l.part(), l.front(c)
+	units, longest = part.Needs(used, units), (low - c.Now).Nanos()
+	for i := range front {
+		fits, err := front[i].fits(c, units, low)
+		if err == NoError && !fits {
+			var wait funnel.Nanos
+			wait, err = front[i].await(c, units, low, high)
+			longest = max(longest, wait)
+		}
+		if err != NoError {
 			return 0, err
 		}
-		used, _, err := l.limiter.(tenant).later(c, low)
-		if err != NoError || l.front == nil || used+units > l.most {
-			return (high - c.Now).Nanos(), err
-		}
-		part := l.part()
-		units = part.Needs(used, units)
 	}
+	return longest, NoError
 }
 
 // narrow bisects a log: it returns bounds within which no units of the clause lapse. The clause admits units at the upper
@@ -176,21 +248,25 @@ func (l *limit) narrow(c *Call, units int64, low, high funnel.Micros) (_, _ funn
 
 // fits reports whether a clause will admit units at an instant if no call comes.
 func (l *limit) fits(c *Call, units int64, at funnel.Micros) (bool, ErrorCode) {
-	for ; ; l = l.front {
-		if d, ok := l.limiter.(drain); ok {
-			wait := d.wait(c, units)
-			return wait != funnel.Never && wait <= (at-c.Now).Nanos(), NoError
-		}
-		used, _, err := l.limiter.(tenant).later(c, at)
-		if err != NoError || used+units > l.most {
+	if d, ok := l.limiter.(drain); ok {
+		wait := d.wait(c, units)
+		return wait != funnel.Never && wait <= (at-c.Now).Nanos(), NoError
+	}
+	used, _, err := l.limiter.(tenant).later(c, at)
+	if err != NoError || used+units > l.most {
+		return false, err
+	}
+	if l.shares == 0 {
+		return true, NoError
+	}
+	part, front := l.part(), l.front(c)
+	if units = part.Needs(used, units); units <= 0 {
+		return true, NoError
+	}
+	for i := range front {
+		if fits, err := front[i].fits(c, units, at); err != NoError || !fits {
 			return false, err
 		}
-		if l.front == nil {
-			return true, NoError
-		}
-		part := l.part()
-		if units = part.Needs(used, units); units == 0 {
-			return true, NoError
-		}
 	}
+	return true, NoError
 }

@@ -42,7 +42,7 @@ func putEntry(b []byte, e *funnel.WindowEntry) int32 {
 // windowEntry reads an entry, which must be one that putEntry could have written.
 func windowEntry(entry *Entry) (e funnel.WindowEntry, err ErrorCode) {
 	member := entry.Member
-	if entry.Bad != 0 || entry.Time > latestEntry || member == "" || member[0] != windowPrefix {
+	if entry.Bad != 0 || uint64(entry.Time) > uint64(latestEntry) || member == "" || member[0] != windowPrefix {
 		return e, ErrForeignWindow
 	}
 	e.Time = entry.Time
@@ -167,7 +167,7 @@ func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros)
 		upTo = max(upTo, s.Newest.Time-1) // refunded entries may still be inside the period
 	}
 	first := len(k.Entries)
-	c.Host().Oldest(c, key, upTo, clearMost)
+	c.Host().Oldest(c, key, NoTime, upTo, clearMost)
 	for i := first; i < len(k.Entries); i++ {
 		e, err := windowEntry(&k.Entries[i])
 		if err != NoError {
@@ -189,7 +189,7 @@ func (c *Call) clearWindow(key int, s *funnel.WindowState, period funnel.Micros)
 func (c *Call) checkWindow(key int) ErrorCode {
 	k := &c.Keys[key]
 	first := len(k.Entries)
-	c.Host().Oldest(c, key, maxTime, clearMost)
+	c.Host().Oldest(c, key, NoTime, maxTime, clearMost)
 	for i := first; i < len(k.Entries); i++ {
 		if _, err := windowEntry(&k.Entries[i]); err != NoError {
 			return err

@@ -1652,7 +1652,7 @@ local function make_shares()
     misplaced = function(r)
       if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
       if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE shares slots or units: the clause before must be a LEASE clause if this one is, and only then' end
+      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
       r.links = (r.front.links or 0) + 1
       return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
     end,
@@ -1753,11 +1753,11 @@ local function make_all()
       local state, kind, name = {asked = 0}, nil, string.upper(ARGV[i] or '')
       local limiter = go.limiter(name)
       if i > argc then return 'ERR a key needs a clause after it, such as THROTTLE 4 5 1m' end
-      if not limiter then return word.named("ERR a clause must begin with THROTTLE, WINDOW, QUOTA or LEASE, not '<word>'", ARGV[i]) end
+      if not limiter then return word.named("ERR a clause must begin with THROTTLE, WINDOW, QUOTA, LEASE or RELEASE, not '<word>'", ARGV[i]) end
       while limiter do
         local n = #clauses + 1
         if n > 32 then return 'ERR at most 32 clauses' end
-        if kind and (not limiter.has_cells or kind ~= name) then return clause(n, 'ERR a WINDOW, QUOTA or LEASE clause needs a key of its own: write KEY and another key before it') end
+        if kind and (not limiter.has_cells or kind ~= name) then return clause(n, 'ERR a WINDOW, QUOTA, LEASE or RELEASE clause needs a key of its own: write KEY and another key before it') end
         if i + limiter.arity > argc then return clause(n, word.named("ERR '<word>' needs <args>", ARGV[i], limiter.needs)) end
         local r = go.new_request(name, i + 1, KEYS[key], state)
         r.front, r.cell = clauses[n - 1], state.asked
@@ -1869,7 +1869,7 @@ local read_only = string.upper(string.sub(name or '', -3)) == '_RO'
 local function run()
   local command = string.upper(name or '')
   local base = read_only and string.sub(command, 1, -4) or command
-  local least = ({['GO.THROTTLE'] = 5, ['CL.THROTTLE'] = 5, ['GO.WINDOW'] = 4, ['GO.QUOTA'] = 4, ['GO.LEASE'] = 5, ['GO.RELEASE'] = 3, ['GO.ALL'] = 5})[base]
+  local least = ({['GO.THROTTLE'] = 5, ['CL.THROTTLE'] = 5, ['GO.WINDOW'] = 4, ['GO.QUOTA'] = 4, ['GO.LEASE'] = 5, ['GO.RELEASE'] = 3, ['GO.ALL'] = 4})[base]
   local is_all, is_release, redis_cell = base == 'GO.ALL', base == 'GO.RELEASE', base == 'CL.THROTTLE'
   if not least or read_only and (is_release or redis_cell) then
     if word.has(' GO.POLICY GO.INFO GO.TOP GO.HELP ', base) then go.fail('ERR ' .. base .. ' needs the module') end

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gothrottle/commands"
+	"gothrottle/funnel"
 )
 
 // apply does to a key what the handler said.
@@ -83,24 +84,29 @@ func (v *Value) setCells(cells []commands.Cell) (set, unset []string) {
 	return set, unset
 }
 
-// setEntries adds a member, then removes others. It returns the member that it added, after its score, and those that it
+// setEntries adds members, then removes others. It returns the members that it added, each after its score, and those that it
 // removed. A member that is there already, with its score, isn't added.
 func (v *Value) setEntries(c *commands.Call, k *commands.Key) (added, dropped []string) {
+	add := func(time funnel.Micros, text string) {
+		if m := (Member{0 - float64(time), text}); !slices.Contains(v.Set, m) {
+			v.Add(m)
+			added = append(added, strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text)
+		}
+	}
 	if k.AddPrefix != 0 {
 		text := string(k.NewText[:k.NewLen])
 		if k.AddWord != 0 {
 			text = c.Args[k.AddWord]
 		}
-		m := Member{-float64(k.AddTime), string([]byte{byte(k.AddPrefix)}) + text}
-		if !slices.Contains(v.Set, m) {
-			v.Add(m)
-			added = []string{strconv.FormatFloat(m.Score, 'f', -1, 64), m.Text}
-		}
+		add(k.AddTime, string([]byte{byte(k.AddPrefix)})+text)
 	}
 	for _, e := range k.Entries {
-		if e.Drop != 0 {
+		switch e.Drop {
+		case 1:
 			dropped = append(dropped, e.Member)
 			v.Drop(e.Member)
+		case 2:
+			add(e.Time, e.Member)
 		}
 	}
 	return added, dropped

@@ -42,11 +42,22 @@ func (h host) First(c *commands.Call, key int, time funnel.Micros) bool {
 	return h.entryAt(c, key, after(h.set(c, key), time)-1)
 }
 
-func (h host) Oldest(c *commands.Call, key int, upTo funnel.Micros, most int) {
+func (h host) Oldest(c *commands.Call, key int, later, upTo funnel.Micros, most int) {
 	set := h.set(c, key)
-	for i := len(set) - 1; i >= after(set, upTo) && most > 0; i, most = i-1, most-1 {
-		put(c, key, set[i])
+	first := after(set, later)
+	if later == commands.NoTime {
+		first = len(set)
 	}
+	for i := first - 1; i >= after(set, upTo) && most > 0; i, most = i-1, most-1 {
+		if put(c, key, set[i]); set[i].Score > 0 && upTo >= 0 {
+			break
+		}
+	}
+}
+
+func (h host) Put(c *commands.Call, key int, prefix byte, id string, time funnel.Micros) {
+	k := &c.Keys[key]
+	k.Entries = append(k.Entries, commands.Entry{Time: time, Member: string([]byte{prefix}) + id, Drop: 2})
 }
 
 func (h host) Rank(c *commands.Call, key int, rank int64) (bool, commands.ErrorCode) {

@@ -124,9 +124,9 @@ func (v *Value) cell(index int) commands.Cell {
 	return cell
 }
 
-// entry returns a member as handlers see it. A score that isn't a time is bad.
+// entry returns a member as handlers see it. A score that isn't a number of microseconds or slots is bad.
 func (m Member) entry() commands.Entry {
-	if time := -m.Score; time >= 0 && time <= 1<<53 && time == math.Floor(time) {
+	if time := -m.Score; math.Abs(time) <= 1<<53 && time == math.Floor(time) {
 		return commands.Entry{Time: funnel.Micros(time), Member: m.Text}
 	}
 	return commands.Entry{Member: m.Text, Bad: 1}

@@ -32,7 +32,8 @@ type Clause struct {
 	Limit, Count, Quantity      int64
 	Period                      funnel.Nanos
 	Months                      int16
-	ID                          string // who asks for a slot
+	ID                          string // who asks for slots: for Quantity, -1 to renew only
+	Frees                       bool   // those slots are given back; then Quantity is -1
 	UpTo, Exact, Align, Reserve bool
 	Raise                       bool
 	Offset, MaxWait, Lockout    funnel.Nanos
@@ -79,7 +80,7 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 			r.expect("KEY")
 			r.key(r.next())
 		}
-	case kinds[kind] != 0 && name != "GO.INFO":
+	case kinds[kind] != 0 && name != "GO.RELEASE":
 		c.single, r.single = true, true
 		r.clause(kinds[kind], r.next(), 0)
 		r.wrong = r.wrong || name[0] == 'C' && !r.redisCell(w)
@@ -87,14 +88,14 @@ func (p Policies) Parse(w []string) (c *Call, known bool) {
 		r.wrong = true
 	}
 	c.Clauses = r.clauses
-	lease := func(c Clause) bool { return c.Kind == 'l' }
+	lease := func(c Clause) bool { return c.Kind == 'l' && !c.Frees }
 	mode := func(c Clause) bool { return c.UpTo || c.Reserve || c.Raise || c.Lockout > 0 }
 	r.wrong = r.wrong || c.Force && (slices.ContainsFunc(c.Clauses, lease) || slices.ContainsFunc(c.Clauses, mode))
 	return c, !r.wrong && len(r.words) == 0
 }
 
 // kinds has the letters of the kinds of clauses.
-var kinds = map[string]byte{"THROTTLE": 't', "WINDOW": 'w', "QUOTA": 'q', "LEASE": 'l'}
+var kinds = map[string]byte{"THROTTLE": 't', "WINDOW": 'w', "QUOTA": 'q', "LEASE": 'l', "RELEASE": 'r'}
 
 // upper returns a word with capitals for small letters of ASCII.
 func upper(word string) string {
@@ -208,6 +209,11 @@ func (r *reader) key(key string) {
 // clause reads what follows the name of a clause or a command.
 func (r *reader) clause(kind byte, key string, cell int) {
 	c := Clause{Kind: kind, Key: key, Cell: cell, Quantity: 1}
+	if kind == 'r' {
+		c = Clause{Kind: 'l', Key: key, Quantity: -1, Frees: true, ID: r.next()}
+		r.wrong, r.clauses = r.wrong || tooLong(c.ID), append(r.clauses, c)
+		return
+	}
 	if kind == 't' {
 		c.Limit, c.Count = r.number(0)+1, r.number(1)
 		r.wrong = r.wrong || c.Limit > most
@@ -229,24 +235,36 @@ func (r *reader) clause(kind byte, key string, cell int) {
 	if kind == 'l' {
 		c.ID = r.next()
 		r.wrong = r.wrong || tooLong(c.ID)
-	} else if len(r.words) > 0 && strings.ContainsAny(r.words[0][:min(1, len(r.words[0]))], "-0123456789") {
+	}
+	if len(r.words) > 0 && strings.ContainsAny(r.words[0][:min(1, len(r.words[0]))], "-0123456789") {
 		c.Quantity = r.number(-most)
+		if kind == 'l' && c.Quantity <= 0 {
+			r.wrong, c.Quantity = r.wrong || c.Quantity < 0, -1
+		}
 	}
 	for len(r.words) > 0 && r.option(&c) {
 	}
 	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0) + one(c.Raise)
-	r.wrong = r.wrong || modes > 1 || c.Raise && c.Quantity < 0 || c.Weight > 0 && !r.tenant(kind) || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
+	r.wrong = r.wrong || modes > 1 || c.Raise && c.Quantity < 0 || c.Weight > 0 && !r.tenant(&c) || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
 	r.clauses = append(r.clauses, c)
 }
 
-// tenant reports whether a clause of a kind can have a share of the clause before it.
-func (r *reader) tenant(kind byte) bool {
+// tenant reports whether a clause can have a share of the clause before it.
+func (r *reader) tenant(c *Clause) bool {
 	last := len(r.clauses) - 1
 	links := 0
 	for i := last; i >= 0 && r.clauses[i].Weight > 0; i-- {
 		links++
 	}
-	return last >= 0 && kind != 't' && (kind == 'l') == (r.clauses[last].Kind == 'l') && links < 4
+	if last < 0 || c.Kind == 't' || links >= 4 || r.clauses[last].Frees || c.Kind != 'l' && r.clauses[last].Kind == 'l' {
+		return false
+	}
+	for i := last; i >= 0 && c.Kind == 'l' && r.clauses[i].Kind != 'l'; i-- {
+		if r.clauses[i].Quantity != 0 || c.Weight != 1 {
+			return false
+		}
+	}
+	return true
 }
 
 func tooLong(id string) bool { return len(id) > 512 }

@@ -100,6 +100,14 @@ func (c *comparison) count(call *Call, reply any, now funnel.Micros) {
 	c.tally["raised"] += int(one(call.Clauses[0].Raise))
 	c.tally["shares"] += int(one(slices.ContainsFunc(call.Clauses, func(c Clause) bool { return c.Weight > 0 })))
 	c.tally["short"] += int(one(call.short))
+	for i, one := range call.Clauses {
+		all, _ := reply.([]any)
+		if admitted := len(all) > 6 && all[0] == int64(0); admitted && call.holds(i) {
+			c.tally["held"]++
+		} else if admitted && one.Frees {
+			c.tally["settled"]++
+		}
+	}
 	c.tally["wide"] += int(one(!c.tight))
 }
 
@@ -133,7 +141,7 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 	for first := 0; first < calls; seed++ {
 		g := NewGenerator(seed, 8)
 		c.tight = seed%5 != 4
-		g.Tight, g.Shares = c.tight, seed%2 == 1
+		g.Tight, g.Shares, g.Holds = c.tight, seed%2 == 1, seed%3 > 0
 		var all []instant
 		for n := 0; n < 300; n += len(all[len(all)-1].batch) {
 			all = append(all, g.instant())
@@ -155,7 +163,7 @@ func Compare(t *testing.T, h Host, calls int, seed uint64) {
 		cancel()
 		t.Fatalf("seed %d: %s\nafter %v", seed, what, all)
 	}
-	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"]) < n/200 || c.tally["unknown"] > n/100 || c.tally["wide"] < n/12 {
+	if n, limited := c.tally["calls"], c.tally["limited"]; min(limited, n-limited) < n/6 || min(c.tally["forced"], c.tally["locked"]) < n/20 || min(c.tally["raised"], c.tally["short"], c.tally["held"], c.tally["settled"]) < n/200 || c.tally["unknown"] > n/100 || c.tally["wide"] < n/12 {
 		t.Errorf("the calls test little: %v", c.tally)
 	}
 	t.Log(c.tally)

@@ -17,6 +17,9 @@ type Generator struct {
 	// Tight: there are few keys of each kind, numbers are small, and no two calls of a key agree on them. Nearly all
 	// calls are right. Else callers of a key mostly agree, and all commands and wrong words come up.
 	Tight bool
+	// Holds: slots have numbers, shares of slots are of units too, and calls of GO.ALL give slots back.
+	Holds bool
+
 	// Shares: nearly all calls are GO.ALL, and most of them have fair shares.
 	Shares bool
 }
@@ -103,7 +106,7 @@ func (g *Generator) numbers(letter byte, key string, cell int, unit int64) Words
 	period := g.span(millis, unit)
 	switch {
 	case letter == 'l':
-		return Words{text(limit), period, g.id()}
+		return append(Words{text(limit), period, g.id()}, g.slots(limit)...)
 	case letter == 't':
 		return Words{text(limit - 1), text(count), period, g.quantity(limit)}
 	case letter == 'q' && g.IntN(40) == 0:
@@ -135,6 +138,14 @@ func (g *Generator) span(millis, unit int64) string {
 	return text(millis / unit)
 }
 
+// slots makes a number of slots, or none.
+func (g *Generator) slots(limit int64) Words {
+	if !g.Holds || g.IntN(3) == 0 {
+		return nil
+	}
+	return Words{text(Pick(g.Rand, 0, 0, 1, 2, 2, 3, limit, limit+1, 1+limit/4))}
+}
+
 func (g *Generator) quantity(limit int64) string {
 	return text(Pick(g.Rand, 1, 1, 1, 1, 1, 2, 5, 0, limit, limit+1, -1, -2, -g.Int64N(limit+10), 1+limit/4))
 }
@@ -163,6 +174,8 @@ func (g *Generator) Call() (w Words) {
 		return g.tightCall()
 	}
 	switch n := g.IntN(100); {
+	case n < 20 && g.Holds:
+		w = g.hold()
 	case n < 64:
 		w = g.limiter(Pick[byte](g.Rand, 't', 't', 't', 't', 't', 'w', 'w', 'w', 'q', 'q', 'l', 'l'))
 	case n < 68:
@@ -194,6 +207,8 @@ func (g *Generator) Call() (w Words) {
 // tightCall makes a call that models can decide.
 func (g *Generator) tightCall() (w Words) {
 	switch n := g.IntN(100); {
+	case n < 30 && g.Holds:
+		w = g.hold()
 	case n < 33 && !g.Shares:
 		w = Words{"GO.POLICY", TightKeys['t'], text(g.IntN(6)), "MS"}
 	case n < 75:
@@ -288,6 +303,48 @@ func (g *Generator) all() Words {
 		w = append(w, "FORCE")
 	}
 	return w
+}
+
+// hold makes a call that holds units of one or two levels, each a run of clauses and a lease, or one that settles them.
+func (g *Generator) hold() Words {
+	w, key := Words{"GO.ALL"}, Words(nil)
+	unit, option := g.unit()
+	settles, id := g.IntN(3) == 0, g.id()
+	add := func(name, kind string, words ...string) {
+		w = slices.Concat(w, key, Words{name, kind}, words)
+		key = Words{"KEY"}
+	}
+	letters := []byte{'t', 'w', 'q'}
+	g.Shuffle(3, func(i, j int) { letters[i], letters[j] = letters[j], letters[i] })
+	for level, letter := range letters[:Pick(g.Rand, 1, 1, 1, 2, 3)] {
+		name := g.Name(letter)
+		numbers := g.numbers(letter, name, 0, unit)
+		if at := 2 + int(one(letter == 't')); !settles {
+			numbers[at] = "0"
+		}
+		if g.Tight {
+			numbers[0] = Pick(g.Rand, "", "1", "2") + numbers[0] // room for holds of other calls
+		}
+		add(name, usual[letter].name, numbers...)
+		if name = TightKeys['l'] + []string{"", "2", "3"}[level]; g.IntN(3) == 0 && level < 2 {
+			continue // the next clause is of the same run
+		}
+		if numbers = g.numbers('l', name, 0, unit); g.Tight {
+			numbers[0] = Pick(g.Rand, "", "1", "2") + numbers[0]
+		}
+		switch {
+		case settles:
+			add(name, "RELEASE", id)
+		case g.IntN(5) == 0:
+			add(name, "LEASE", numbers...)
+		default:
+			add(name, "LEASE", append(numbers, "SHARE", "1")...)
+		}
+	}
+	if settles {
+		option = append(option, "FORCE")
+	}
+	return append(w, option...)
 }
 
 func (g *Generator) release() Words {

@@ -74,7 +74,7 @@ func (c *Call) Reply(k Keys, now funnel.Micros) (reply any, granted int64) {
 	if c.Release != nil {
 		released := int64(0)
 		for _, id := range c.Release {
-			released += one(k.at(c.Clauses[0].Key).lease.Release(now, id))
+			released += one(k.at(c.Clauses[0].Key).lease.Release(now, id) > 0)
 		}
 		return released, 0
 	}
@@ -115,7 +115,8 @@ func (d *decision) reply() (reply any, granted int64) {
 	d.rows = make([][]any, len(d.Clauses))
 	never := false // no lockout begins if a clause can never admit
 	for i, c := range d.Clauses {
-		never = never || c.Quantity > c.Limit && !c.UpTo && !c.Raise && !d.Force || c.Weight > 0 && c.Quantity > c.Weight*d.most(i-1)
+		_, held := d.keys.at(c.Key).lease.Held(d.now)[c.ID]
+		never = never || c.Quantity > d.link(i).Most() && !c.UpTo && !c.Raise && !d.Force || c.Kind == 'l' && c.Quantity < 0 && !held
 	}
 	for i := range d.Clauses {
 		c := &d.Clauses[i]
@@ -135,7 +136,7 @@ func (d *decision) reply() (reply any, granted int64) {
 		switch wait := row[3].(int64); { // never, which is -1, is the longest
 		case row[0] == int64(1) && (!limited || uint64(wait) > uint64(longest)):
 			decider, longest, limited = i, wait, true
-		case !limited && left < least:
+		case !limited && left < least && !d.Clauses[i].Frees:
 			decider, least = i, left
 		}
 	}
@@ -145,7 +146,9 @@ func (d *decision) reply() (reply any, granted int64) {
 		s.kind, s.period = c.Kind, c.Period
 		if limited && rows[i][0] == int64(0) {
 			v := d.call(s.Clone(), c, 0, false)
-			rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, d.Unit)
+			if rows[i][2], rows[i][4] = v.Remaining, up(v.ResetAfter, d.Unit); c.Frees {
+				rows[i][1] = int64(0)
+			}
 		} else if c.Weight == 0 || !limited {
 			granted = d.call(s, c, c.Quantity, !never).Granted
 		}
@@ -174,6 +177,8 @@ func (d *decision) row(c *Clause, v funnel.LeaseVerdict) []any {
 	}
 	row := []any{one(v.Limited), c.Limit, v.Remaining, wait, up(v.ResetAfter, d.Unit)}
 	switch {
+	case c.Frees:
+		row[1] = -v.Granted
 	case c.Kind == 'l':
 		row = append(row, one(v.Renewed))
 	case c.Reserve && v.Limited:
@@ -208,16 +213,20 @@ func (d *decision) call(s *State, c *Clause, quantity int64, mayLock bool) (v fu
 	return v
 }
 
-// slot asks for a slot, or with the quantity 0 for what is left.
+// slot asks for slots, or gives them back, or with the quantity 0 asks for what is left.
 func (s *State) slot(c *Clause, now funnel.Micros, quantity int64) (v funnel.LeaseVerdict) {
+	if quantity != 0 && !c.Frees {
+		return s.lease.Call(now, c.ID, funnel.LeaseParams{Limit: c.Limit, TTL: c.Period.Micros(), Slots: max(quantity, 0)})
+	}
 	if quantity != 0 {
-		return s.lease.Call(now, c.ID, funnel.LeaseParams{Limit: c.Limit, TTL: c.Period.Micros()})
+		v.Granted = -s.lease.Release(now, c.ID)
+		v.Limited = v.Granted == 0
 	}
-	last, held := now, s.lease.Held(now)
-	for _, lapse := range held {
-		last = max(last, lapse)
+	used, last := s.lease.Used(now)
+	v.Remaining, v.ResetAfter = max(c.Limit-used, 0), (last - now).Nanos()
+	if c.Frees {
+		v.Remaining = 0
 	}
-	v.Remaining, v.ResetAfter = max(c.Limit-int64(len(held)), 0), (last - now).Nanos()
 	return v
 }
 

@@ -11,25 +11,40 @@ type lack struct {
 	own    funnel.Nanos // the wait of its own limit
 }
 
-// most returns how many units a clause can ever have left.
-func (d *decision) most(i int) int64 {
-	c := &d.Clauses[i]
-	if c.Weight == 0 {
-		return c.Limit
+// front returns the clauses that have what a tenant shares, from the first up to the tenant. If that is units and the tenant
+// is a lease, they are the whole run of clauses of units.
+func (d *Call) front(i int) (first int) {
+	first = i - 1
+	for d.Clauses[i].Kind == 'l' && first > 0 && d.Clauses[first].Kind != 'l' && d.Clauses[first-1].Kind != 'l' {
+		first--
 	}
-	return min(c.Limit, c.Weight*d.most(i-1))
+	return first
 }
 
-// chain has a clause and those before it that its share depends on. The first one is the shared limit.
-func (d *decision) chain(i int) []oracle.Link {
+// holds reports whether a tenant is a lease that shares units.
+func (d *Call) holds(i int) bool {
+	return d.Clauses[i].Weight > 0 && d.Clauses[i].Kind == 'l' && d.Clauses[i-1].Kind != 'l'
+}
+
+// held reports whether a lease shares the units of a clause.
+func (d *Call) held(clause int) (yes bool) {
+	for i := range d.Clauses {
+		yes = yes || i > clause && d.holds(i) && d.front(i) <= clause
+	}
+	return yes
+}
+
+// link has a clause and those before it that its share depends on.
+func (d *decision) link(i int) *oracle.Link {
 	c := &d.Clauses[i]
 	s := d.keys.at(c.Key)
-	l := oracle.Link{Limit: c.Limit, Weight: c.Weight, InUse: func(at funnel.Nanos) int64 {
+	l := &oracle.Link{Limit: c.Limit, Weight: c.Weight, InUse: func(at funnel.Nanos) int64 {
 		switch c.Kind {
 		case 'w':
 			return s.window.InUse(at.Micros(), c.Period.Micros())
 		case 'l':
-			return int64(len(s.lease.Held(at.Micros())))
+			used, _ := s.lease.Used(at.Micros())
+			return used
 		case 't':
 			p := funnel.ThrottleParams{Limit: c.Limit, Rate: funnel.Rate{Period: c.Period, Count: c.Count}}
 			return c.Limit - s.cells[c.Cell].Clone().Call(at, p).Remaining
@@ -39,20 +54,17 @@ func (d *decision) chain(i int) []oracle.Link {
 		}
 		return 0
 	}}
-	if c.Weight == 0 {
-		return []oracle.Link{l}
+	for f := d.front(i); c.Weight > 0 && f < i; f++ {
+		l.Front = append(l.Front, *d.link(f))
 	}
-	return append(d.chain(i-1), l)
+	return l
 }
 
 // share decides by the share of a clause, which has got v.
 func (d *decision) share(i int, v funnel.LeaseVerdict) {
 	c := &d.Clauses[i]
 	granted := v.Granted
-	switch {
-	case v.Renewed:
-		granted = 0
-	case c.Quantity >= 0 && !d.Force && !oracle.Fits(d.chain(i), c.Quantity, d.now.Nanos()):
+	if c.Quantity >= 0 && !v.Renewed && !d.Force && !d.link(i).Fits(c.Quantity, d.now.Nanos()) {
 		d.short = append(d.short, lack{i, v.RetryAfter})
 		peek := d.call(d.keys.at(c.Key).Clone(), c, 0, false)
 		peek.Limited, granted = true, 0
@@ -63,13 +75,16 @@ func (d *decision) share(i int, v funnel.LeaseVerdict) {
 
 // remains sets what a tenant has left after a call.
 func (d *decision) remains(i int, granted int64) {
-	c, chain := &d.Clauses[i], d.chain(i)
-	used := chain[len(chain)-1].InUse(d.now.Nanos())
-	d.rows[i][2] = max(min(c.Limit, c.Weight*d.rows[i-1][2].(int64))-used-granted, 0)
+	c := &d.Clauses[i]
+	left := c.Limit
+	for f := d.front(i); f < i; f++ {
+		left = min(left, c.Weight*d.rows[f][2].(int64))
+	}
+	d.rows[i][2] = max(left-d.link(i).InUse(d.now.Nanos())-granted, 0)
 }
 
 // waits sets the waits of tenants whose shares deny, by what the call stores: the rates of clauses that deny, and those before a
-// tenant that asks for units, as if these had denied.
+// tenant that asks for units, as if these had denied. Where a lease shares units, the clauses that have them store nothing.
 func (d *decision) waits(mayLock bool) {
 	for i := range d.Clauses {
 		if c := &d.Clauses[i]; len(d.short) > 0 && c.Kind == 't' && d.rows[i][0] == int64(1) && c.Quantity > 0 && c.Quantity <= c.Limit {
@@ -78,12 +93,12 @@ func (d *decision) waits(mayLock bool) {
 	}
 	for _, l := range d.short {
 		c := &d.Clauses[l.clause]
-		if c.Quantity == 0 || c.Quantity > min(c.Limit, c.Weight*d.most(l.clause-1)) {
+		if c.Quantity == 0 || c.Quantity > d.link(l.clause).Most() || d.holds(l.clause) {
 			continue
 		}
 		for i := range l.clause {
 			front := &d.Clauses[i]
-			if front.Kind != 't' {
+			if front.Kind != 't' || d.held(i) {
 				continue
 			}
 			d.settle(front)
@@ -94,7 +109,7 @@ func (d *decision) waits(mayLock bool) {
 	}
 	for _, l := range d.short {
 		c := &d.Clauses[l.clause]
-		wait := oracle.Wait(d.chain(l.clause), c.Quantity, d.now.Nanos())
+		wait := d.link(l.clause).Wait(c.Quantity, d.now.Nanos())
 		if d.rows[l.clause][3] = int64(-1); wait != funnel.Never && l.own != funnel.Never {
 			d.rows[l.clause][3] = up(max(wait, l.own), d.Unit)
 		}

@@ -1,0 +1,229 @@
+package commands
+
+import "gothrottle/funnel"
+
+// A lease of several slots has a second member: slotsPrefix and the id, whose score is the number of slots. The score of
+// the member extraPrefix is the sum of slots - 2 over all such members. So the slots of a sorted set are its length - 1 plus
+// that score, or its length if it has no such member. These scores are positive, unlike those of leases.
+const (
+	slotsPrefix = '\x03'
+	extraPrefix = '\x04'
+)
+
+// maxLapsed bounds the lapsed leases that one call removes.
+const maxLapsed = 1024
+
+// maxLapses bounds the lapses that a call looks at for its wait, if leases have several slots.
+const maxLapses = 128
+
+// noExtra is the sum if there is no such member.
+const noExtra = -1
+
+// slots accounts for the leases of several slots at a key.
+type slots struct {
+	key        int
+	extra, sum int64 // the score of the member extraPrefix, and what it becomes
+	entry      int   // the member's index in Key.Entries
+	dropped    int   // members slotsPrefix that go
+}
+
+// counts reports whether an entry counts slots, and isn't a lease.
+func (e *Entry) counts() bool {
+	return e.Member != "" && (e.Member[0] == slotsPrefix || e.Member[0] == extraPrefix)
+}
+
+// find finds the sum.
+func (s *slots) find(c *Call, key int) ErrorCode {
+	k := &c.Keys[key]
+	*s = slots{key: key, extra: noExtra, sum: noExtra, entry: len(k.Entries)}
+	if !c.Host().Find(c, key, extraPrefix, "") {
+		return NoError
+	}
+	e := &k.Entries[s.entry]
+	s.extra, s.sum = -int64(e.Time), -int64(e.Time)
+	if e.Bad != 0 || e.Time > 0 {
+		return ErrForeignLeases
+	}
+	return NoError
+}
+
+// of returns how many slots a lease has, and the index in Key.Entries of the member that says so; -1 if there's none.
+func (s *slots) of(c *Call, id string) (n int64, at int, err ErrorCode) {
+	k := &c.Keys[s.key]
+	if at = len(k.Entries); s.extra == noExtra || !c.Host().Find(c, s.key, slotsPrefix, id) {
+		return 1, -1, NoError
+	}
+	e := &k.Entries[at]
+	if n = -int64(e.Time); e.Bad != 0 || n < 2 || n > maxLimit {
+		err = ErrForeignLeases
+	}
+	return n, at, err
+}
+
+// drop removes a member that of has found.
+func (s *slots) drop(c *Call, at int) {
+	if at < 0 {
+		return
+	}
+	e := &c.Keys[s.key].Entries[at]
+	e.Drop = 1
+	s.sum -= -int64(e.Time) - 2
+	s.dropped++
+}
+
+// put makes an id have n >= 2 slots. Those of a lapsed lease of the same id, which of has found, end.
+func (s *slots) put(c *Call, id string, n int64, at int) {
+	if at >= 0 {
+		s.sum -= -int64(c.Keys[s.key].Entries[at].Time) - 2
+	}
+	s.sum = max(s.sum, 0) + n - 2
+	c.Host().Put(c, s.key, slotsPrefix, id, funnel.Micros(-n))
+}
+
+// settle writes the sum. It goes with the last member that it counts. kept says that one stays.
+func (s *slots) settle(c *Call, kept bool) {
+	switch {
+	case s.dropped > 0 && s.sum <= 0 && !kept && !s.stays(c):
+		c.Keys[s.key].Entries[s.entry].Drop = 1
+	case s.sum != s.extra:
+		c.Host().Put(c, s.key, extraPrefix, "", funnel.Micros(-s.sum))
+	}
+}
+
+// stays reports whether there are more members slotsPrefix than those that go.
+func (s *slots) stays(c *Call) bool {
+	k := &c.Keys[s.key]
+	first, found := len(k.Entries), 0
+	c.Host().Oldest(c, s.key, NoTime, -2, s.dropped+2) // one may be the sum
+	for i := first; i < len(k.Entries); i++ {
+		if k.Entries[i].Member[0] == slotsPrefix {
+			found++
+		}
+	}
+	c.Host().Release(c, s.key, first)
+	return found > s.dropped
+}
+
+// lapse is an instant at which a lease lapses, and the slots in use from then on.
+type lapse struct {
+	at   funnel.Micros
+	used int64
+}
+
+// allFree are the slots in use after the last lapse that a call looks at: few enough for every call, whose wait then ends there.
+const allFree = -1 << 50
+
+// lapses returns the next lapses of leases of several slots. If lapsed leases are left, the next call may find their slots free.
+func (l *leaseLimiter) lapses(c *Call) ([]lapse, ErrorCode) {
+	all, used, k := c.scratch.lapses[l.key][:], l.state.Used, &c.Keys[l.key]
+	if l.rest {
+		all[0] = lapse{c.Now + 1, allFree}
+		return all[:1], NoError
+	}
+	if l.numLapses >= 0 {
+		return all[:l.numLapses], NoError
+	}
+	first := len(k.Entries)
+	c.Host().Oldest(c, l.key, c.Now, maxTime, maxLapses+1)
+	l.numLapses = len(k.Entries) - first
+	for i := range l.numLapses {
+		e := k.Entries[first+i]
+		n, _, err := l.slots.of(c, e.id())
+		if wrong := checkLease(&e); err != NoError || wrong != NoError {
+			return nil, ErrForeignLeases
+		}
+		if used -= n; i == maxLapses {
+			used = allFree
+		}
+		all[i] = lapse{e.Time, used}
+	}
+	c.Host().Release(c, l.key, first)
+	return all[:l.numLapses], NoError
+}
+
+// laterSlots is later for leases of several slots.
+func (l *leaseLimiter) laterSlots(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
+	all, err := l.lapses(c)
+	used = l.state.Used
+	for i := range all {
+		if all[i].at > at {
+			return used, all[i].at, err
+		}
+		used = all[i].used
+	}
+	return used, noLapse, err
+}
+
+// weigh counts the slots in use where leases have several slots: all but those of lapsed leases. Where more have lapsed than
+// a call removes, the slots of the rest count.
+func (l *leaseLimiter) weigh(c *Call) ErrorCode {
+	k, id := &c.Keys[l.key], c.Args[l.word]
+	if err := l.slots.find(c, l.key); err != NoError || l.slots.extra == noExtra {
+		return ErrForeignLeases
+	}
+	used, first, left := k.Length-1+l.slots.extra, len(k.Entries), c.scratch.toClear
+	c.Host().Oldest(c, l.key, 0, c.Now, left+1)
+	if l.rest = len(k.Entries)-first > left; l.rest {
+		c.Host().Release(c, l.key, first+left)
+	}
+	l.lapsed, l.numLapsed = int32(first), int32(len(k.Entries)-first)
+	c.scratch.toClear -= int(l.numLapsed)
+	for i := range l.numLapsed {
+		e := k.Entries[l.lapsed+i]
+		if err := checkLease(&e); err != NoError {
+			return err
+		}
+		if e.id() == id {
+			l.ownGoes = true
+			continue
+		}
+		n, _, err := l.slots.of(c, e.id())
+		if used -= n; err != NoError {
+			return err
+		}
+	}
+	l.counted = int32(len(k.Entries)) - l.lapsed - l.numLapsed
+	if l.own == 0 {
+		return l.setUsed(used)
+	}
+	n, at, err := l.slots.of(c, id)
+	if l.own, l.ownAt = n, at; err != NoError {
+		return err
+	}
+	if l.state.Own == 0 {
+		used -= n
+	}
+	return l.setUsed(used)
+}
+
+func (l *leaseLimiter) setUsed(used int64) ErrorCode {
+	if l.state.Latest == 0 && !l.rest { // nobody else holds slots
+		used = 0
+		if l.state.Own != 0 {
+			used = l.own
+		}
+	}
+	l.state.Used = used
+	return NoError
+}
+
+// applySlots removes what counts the slots of leases that go, and counts those that are taken. If no lease stays, the key is
+// deleted, whatever else it holds.
+func (l *leaseLimiter) applySlots(c *Call, denied bool) {
+	s, holds := &l.slots, l.state.Own != 0
+	frees := l.frees && !denied
+	takes := !denied && !l.frees && !holds
+	for i := range l.counted {
+		s.drop(c, int(l.lapsed+l.numLapsed+i))
+	}
+	switch {
+	case takes && l.Slots > 1:
+		s.put(c, c.Args[l.word], l.Slots, l.ownAt)
+	case takes || frees || l.ownGoes:
+		s.drop(c, l.ownAt)
+	}
+	s.settle(c, takes && l.Slots > 1 || holds && !frees && l.ownAt >= 0)
+	if l.state.Latest == 0 && !l.rest && !takes && (frees || !holds) {
+		c.Keys[l.key].Becomes = Absent
+	}
+}
