@@ -94,7 +94,9 @@ func newProgram(set *settings, out io.Writer) (*program, error) {
 		_ = rdb.Close()
 		return nil, err
 	}
-	return &program{settings: set, rdb: rdb, decides: e, answers: serve.New(set.serve, e)}, nil
+	p := &program{settings: set, rdb: rdb, decides: e, answers: serve.New(set.serve, e)}
+	rdb.AddHook(engine.Clock(p.answers.ServerTook))
+	return p, nil
 }
 
 // close gives the units of budgets back, and ends the connections to the server.
@@ -208,6 +210,7 @@ type program struct {
 	decides *engine.Engine
 	answers *serve.Service
 	files   []rules.File // that were read last
+	version string       // theirs, over xDS
 	came    string       // the error with which they came
 	refused error        // why these rules aren't in force
 	noted   string       // of the server
@@ -223,7 +226,8 @@ func (p *program) firstRules(ctx context.Context) error {
 		return nil
 	}
 	first, came := context.WithCancel(ctx)
-	go p.xds.Receive(ctx, func(files []rules.File, err error) error {
+	go p.xds.Receive(ctx, func(version string, files []rules.File, err error) error {
+		p.version = version
 		if err = p.use(files, err); err == nil {
 			came()
 		}
@@ -240,19 +244,20 @@ func (p *program) firstRules(ctx context.Context) error {
 // use puts the rules of files into force if all are right. It counts and logs a set once, though the set comes again.
 func (p *program) use(files []rules.File, err error) error {
 	defer func() { p.answers.Stale(p.refused) }()
-	if came := fmt.Sprint(err); came == p.came && slices.Equal(files, p.files) {
+	if came := fmt.Sprint(p.version, err); came == p.came && slices.Equal(files, p.files) {
 		return p.refused
 	}
-	p.files, p.came = files, fmt.Sprint(err)
+	p.files, p.came = files, fmt.Sprint(p.version, err)
 	var set *rules.Set
 	if err == nil {
 		set, err = rules.Parse(files, p.rules)
 	}
 	if err == nil {
+		set.Version = p.version
 		err = p.decides.Load(set)
 	}
 	p.refused = err
-	if p.answers.Loaded(err); err != nil {
+	if p.answers.Loaded(set, err); err != nil {
 		rest := "the old ones stay in force"
 		if p.answers.Rules.Load().Domains == nil {
 			rest = "none are in force"
@@ -266,8 +271,7 @@ func (p *program) use(files []rules.File, err error) error {
 	if len(set.HTTP) > 1 {
 		p.log.Info("/check asks the http rules of several domains, /check/NAME those of one", "domains", slices.Sorted(maps.Keys(set.HTTP)))
 	}
-	p.answers.Rules.Store(set)
-	p.log.Info("rules loaded", "files", len(files), "domains", len(set.Domains), "limits", len(set.Limits))
+	p.log.Info("rules loaded", "files", len(files), "domains", len(set.Domains), "limits", len(set.Limits), "hash", set.Hash, "version", set.Version)
 	return nil
 }
 

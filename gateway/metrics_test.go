@@ -50,7 +50,7 @@ func testMetrics(t *testing.T) {
 	response, err := g.client.Post(g.debug+"/explain", "", strings.NewReader(`{"domain": "d", "descriptors": [
 		{"entries": [{"key": "q", "value": "b"}]}, {"entries": [{"key": "path", "value": "/b"}]}]}`))
 	require.NoError(t, err)
-	require.Regexp(t, `^q=b: rule d.q\nlimit: d.q at \S+:4, key fixed_window\.24h0m0s:d\|q=b\npath=/b: no rule below d, which has 5: m, path_\*.png, .*\nno limit\n$`, body(t, response))
+	require.Regexp(t, `^q=b: rule d.q\nlimit: d.q at \S+:4, key fixed_window\.24h0m0s:d\|q=b: 0 of 1 in use\npath=/b: no rule below d, which has 5: m, path_\*.png, .*\nno limit\n$`, body(t, response))
 	require.Contains(t, g.page(t, g.debug+"/explain"), "all: no, because of its path")
 	require.Equal(t, 404, g.get(t, g.web+"/explain").StatusCode)
 	require.Equal(t, "OK o0", g.ask(t, "d", "q=b"))

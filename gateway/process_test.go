@@ -155,6 +155,8 @@ func TestACL(t *testing.T) {
 			}
 			g.ask(t, "d", all...)
 		}
+		status, text := g.operates(t, "DELETE", "/explain?rule=*", "fixed=a")
+		require.Equal(t, 200, status, text)
 	}
 	for _, s := range append(nodes, master, sentinel) {
 		denied, err := s.Do("ACL", "LOG")

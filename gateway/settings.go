@@ -120,6 +120,7 @@ func (s *settings) table() *flag.FlagSet {
 	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "the header with the seconds until the window ends")
 
 	f.String("DEBUG_PORT", "6070", "the port for `/metrics`, `/rules` and `/explain`")
+	f.BoolVar(&s.serve.Top, "TOP_ENABLED", false, "serve [`/top`](#customer-x-gets-429): the gateway's user needs `+go.top`, and the server `gothrottle.top-keys`")
 	f.Bool("USE_PROMETHEUS", false, "serve the metrics at `PROMETHEUS_ADDR`, too, at each path")
 	f.String("PROMETHEUS_ADDR", ":9090", "host:port for Prometheus")
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "send a span per call by OTLP over HTTP, under the caller's `traceparent`; `OTEL_*` set service, collector and sampler")

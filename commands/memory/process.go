@@ -55,10 +55,10 @@ func wrongArity(row *commands.Command, n int) error {
 	return nil
 }
 
-// KeysOf returns the keys of a call of one of gothrottle's commands, none if the number of words is wrong.
+// KeysOf returns the keys of a call of one of gothrottle's commands, none of others or if the number of words is wrong.
 func (s *Server) KeysOf(words []string) (keys []string) {
 	row := commands.Find(words[0])
-	if row.NoKey || wrongArity(row, len(words)) != nil {
+	if row == nil || row.NoKey || wrongArity(row, len(words)) != nil {
 		return nil
 	}
 	if row.Plan == nil || row.OneKey {

@@ -38,7 +38,8 @@ type Engine struct {
 	Memory *memory.Table // in which on_failure: local counts
 	Remote store         // the server
 	local  store         // in Memory, while the server is unavailable
-	log    *slog.Logger
+	Log    *slog.Logger
+	rdb    throttle.Processor
 	logged sync.Map // by text: the Unix seconds when Complain has logged it
 	limits atomic.Pointer[map[*rules.Limit]*bound]
 }
@@ -89,7 +90,7 @@ func New(rdb throttle.Processor, o Options, log *slog.Logger) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{Options: o, Memory: memory.NewTable(int(max(o.LocalKeys, 1))), Remote: remote, log: log}
+	e := &Engine{Options: o, Memory: memory.NewTable(int(max(o.LocalKeys, 1))), Remote: remote, Log: log, rdb: rdb}
 	e.limits.Store(&map[*rules.Limit]*bound{})
 	e.local, err = throttle.New(here{e.Memory}, throttle.Logger(log), throttle.DenyCache(false))
 	return e, err
@@ -320,5 +321,5 @@ func (e *Engine) Complain(text string, about ...any) {
 	if found && (now-last.(int64) <= 10 || !e.logged.CompareAndSwap(text, last, now)) {
 		return
 	}
-	e.log.Error(text, about...)
+	e.Log.Error(text, about...)
 }

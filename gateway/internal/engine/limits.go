@@ -23,7 +23,10 @@ type bound struct {
 }
 
 // limiter is a counter or throttle.Slots.
-type limiter interface{ Info() (throttle.Info, error) }
+type limiter interface {
+	Info() (throttle.Info, error)
+	Reset(ctx context.Context, key string) error
+}
 
 // counter is what the other limiters of package throttle have in common.
 type counter interface {
@@ -161,7 +164,7 @@ func exceeded(m *rules.Limit, r throttle.Result) bool {
 // gateway that reports tokens late: without late, its limit would not limit.
 func (e *Engine) refused(a *Ask) {
 	if a.Hits > 1 && !a.Charge && a.looked.Load() && !a.warned.Swap(true) {
-		e.log.Warn("reported hits were refused, and do not count: if they are reported after the request, add 'late: true' to the rule",
+		e.Log.Warn("reported hits were refused, and do not count: if they are reported after the request, add 'late: true' to the rule",
 			"rule", a.Path, "place", a.Place)
 	}
 }

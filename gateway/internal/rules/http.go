@@ -202,8 +202,8 @@ func (h *HTTP) Match(r *http.Request) (all []Found) {
 	return all
 }
 
-// Explain says which rules a request counts for, and what keeps it from counting for the others.
-func (h *HTTP) Explain(prefix string, r *http.Request) (lines []string) {
+// Explain says which rules a request counts for, and what keeps it from counting for the others. say describes a limit.
+func (h *HTTP) Explain(r *http.Request, say func(Found) string) (lines []string) {
 	s := h.subject(r)
 	lines = append(lines, fmt.Sprintf("%s %s%s from %s, paths %q", s.is["method"], s.is["host"], s.is["path"], s.is["address"], s.paths))
 	found := h.Match(r)
@@ -214,7 +214,7 @@ func (h *HTTP) Explain(prefix string, r *http.Request) (lines []string) {
 			continue
 		}
 		at := slices.IndexFunc(found, func(f Found) bool { return f.Limit == rule.limit })
-		lines = append(lines, rule.name+": yes, "+found[at].explain(prefix))
+		lines = append(lines, rule.name+": yes, "+say(found[at]))
 	}
 	return lines
 }

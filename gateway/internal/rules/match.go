@@ -67,8 +67,8 @@ func (d *Domain) Match(entries Descriptor) (f Found) {
 	return f
 }
 
-// Explain says which rule each entry of a descriptor meets, and which limit counts. prefix begins all keys of the server.
-func (d *Domain) Explain(prefix string, entries Descriptor) (lines []string) {
+// Explain says which rule each entry of a descriptor meets, and which limits count. say describes one.
+func (d *Domain) Explain(entries Descriptor, say func(Found) string) (lines []string) {
 	at := &d.node
 	for _, e := range entries {
 		pair := e.GetKey() + "=" + e.GetValue()
@@ -83,10 +83,16 @@ func (d *Domain) Explain(prefix string, entries Descriptor) (lines []string) {
 	if at.limit == nil {
 		return append(lines, "no limit: this rule has no rate_limit, and only the rule of the last entry counts")
 	}
-	return append(lines, "limit: "+d.Match(entries).explain(prefix))
+	f := d.Match(entries)
+	lines = append(lines, "limit: "+say(f))
+	for above := f.Above; above != nil; above = above.Above {
+		lines = append(lines, "and the limit around it: "+say(*above))
+	}
+	return lines
 }
 
-func (f Found) explain(prefix string) string {
+// Where names the rule of a limit, its place, and its key on the server, where prefix begins all keys.
+func (f Found) Where(prefix string) string {
 	if f.Unlimited {
 		return fmt.Sprintf("%s at %s, unlimited", f.Label, f.Place)
 	}

@@ -2,6 +2,7 @@ package rules
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,9 @@ type Set struct {
 	HTTP     map[string]*HTTP // by domain
 	Limits   []*Limit         // of all rules, by path
 	Warnings []string         // of what has no effect
+	Hash     string           // of the texts of the files, in their order
+	Version  string           // of the management server; "" for files
+	Loaded   time.Time        // when it was parsed
 }
 
 // Domain is the rules of one domain.
@@ -120,11 +124,14 @@ func Parse(files []File, o Options) (r *Set, err error) {
 			panic(e)
 		}
 	}()
-	l := &loader{Options: o, Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}}}
+	l := &loader{Options: o, Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}, Loaded: time.Now()}}
+	hash := sha256.New()
 	for _, f := range files {
+		_, _ = fmt.Fprint(hash, len(f.Text), " ", f.Text)
 		l.file = f.Name
 		l.load(f.Text)
 	}
+	l.Hash = fmt.Sprintf("%x", hash.Sum(nil)[:6])
 	slices.SortFunc(l.Limits, func(a, b *Limit) int { return strings.Compare(a.Path, b.Path) })
 	return l.Set, nil
 }

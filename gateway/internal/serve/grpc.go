@@ -32,6 +32,7 @@ type Options struct {
 	Quota    bool    // all descriptors are quotas
 	Metadata bool    // add the request and the metadata of its rules to responses
 	Headers  bool    // add these headers to responses
+	Top      bool    // /top shows the keys that are denied most often
 
 	Limit, Remaining, Reset string
 }

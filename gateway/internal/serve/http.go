@@ -20,7 +20,6 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"gothrottle/gateway/internal/engine"
-	"gothrottle/gateway/internal/rules"
 )
 
 // match finds the http rules that a request counts for: those of all domains, or of one, as in /check/NAME. A report must come
@@ -219,7 +218,11 @@ func (s *Service) Handlers() (web, debug *http.ServeMux, metrics http.Handler) {
 	debug.Handle("GET /metrics", metrics)
 	debug.HandleFunc("GET /rules", s.showRules)
 	debug.HandleFunc("POST /explain", s.explain)
-	debug.HandleFunc("GET /explain", s.explainHTTP)
+	debug.HandleFunc("GET /explain", s.explain)
+	debug.HandleFunc("DELETE /explain", s.reset)
+	if s.Top {
+		debug.HandleFunc("GET /top", s.top)
+	}
 	return web, debug, metrics
 }
 
@@ -264,38 +267,12 @@ func readRequest(w http.ResponseWriter, r *http.Request) (*pb.RateLimitRequest, 
 	return req, err
 }
 
-// explain says which limits a RateLimitRequest has, and why. It takes nothing.
-func (s *Service) explain(w http.ResponseWriter, r *http.Request) {
-	req, err := readRequest(w, r)
-	d := s.Rules.Load().Domains[req.GetDomain()]
-	switch {
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadRequest)
-	case d == nil:
-		fmt.Fprintf(w, "no limit: no rules have the domain %q\n", req.GetDomain())
-	default:
-		for _, one := range req.GetDescriptors() {
-			entries := one.GetEntries()[:min(len(one.GetEntries()), rules.MaxEntries)]
-			if last := len(entries) - 1; last >= 0 && entries[last].GetKey() == settleKey {
-				entries = entries[:last]
-			}
-			fmt.Fprintln(w, strings.Join(d.Explain(s.engine.Prefix, entries), "\n"))
-		}
-	}
-}
-
-// explainHTTP says which http rules a request with these headers counts for. It takes nothing.
-func (s *Service) explainHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, h := range s.Rules.Load().HTTP {
-		fmt.Fprintf(w, "domain %s: %s\n", name, strings.Join(h.Explain(s.engine.Prefix, r), "\n"))
-	}
-}
-
-// showRules shows the limits in force, a line of JSON for each.
+// showRules shows what rules are in force, and each limit, in lines of JSON.
 func (s *Service) showRules(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	encoder := json.NewEncoder(w)
-	for _, m := range s.Rules.Load().Limits {
+	encoder, set := json.NewEncoder(w), s.Rules.Load()
+	_ = encoder.Encode(map[string]any{"hash": set.Hash, "version": set.Version, "loaded": set.Loaded})
+	for _, m := range set.Limits {
 		_ = encoder.Encode(map[string]any{
 			"rule": m.Path, "place": m.Place, "units": m.Units, "period": m.Period.String(), "algorithm": m.Algorithm,
 			"unlimited": m.Unlimited, "shadow": m.Shadow, "on_failure": m.OnFailure, "share": m.Share,

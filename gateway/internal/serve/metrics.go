@@ -26,6 +26,8 @@ type metrics struct {
 	decisions, hits, near, fallbacks *prometheus.CounterVec // by rule
 	refused, loads, settles          *prometheus.CounterVec
 	took                             *prometheus.HistogramVec
+	serverTook                       prometheus.Histogram
+	inForce                          *prometheus.GaugeVec
 	theirTook                        prometheus.Observer
 	theirCalls, theirErrors          prometheus.Counter
 	theirLoads                       map[bool]prometheus.Counter       // by: without an error
@@ -79,6 +81,10 @@ func newMetrics(nearRatio float64) *metrics {
 	}
 	m.took = register.NewHistogramVec(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
 		Help: "Time from a request for a decision to its answer. The protocol is grpc, also at /json, or http.", Buckets: buckets}, []string{"protocol"})
+	m.serverTook = register.NewHistogram(prometheus.HistogramOpts{Namespace: space, Name: "server_seconds",
+		Help: "Time of calls to Redis or Valkey, one command or a pipeline, from the call to its last reply.", Buckets: buckets})
+	m.inForce = register.NewGaugeVec(prometheus.GaugeOpts{Namespace: space, Name: "rules_loaded_timestamp_seconds",
+		Help: "When the rules in force were loaded, in seconds since 1970. The hash is of the files, the version the management server's."}, []string{"hash", "version"})
 	m.theirTook = register.NewHistogramVec(prometheus.HistogramOpts{Name: "ratelimit_service_response_time_seconds",
 		Help: asTheirs, Buckets: buckets}, []string{"grpc_method"}).WithLabelValues("ShouldRateLimit")
 	their := func(name string, labels ...string) *prometheus.CounterVec {
@@ -94,8 +100,13 @@ func newMetrics(nearRatio float64) *metrics {
 	return m
 }
 
-// Loaded counts sets of rules that were loaded, or refused because of an error.
-func (s *Service) Loaded(err error) {
+// Loaded puts a set of rules into force, or counts that it was refused because of an error.
+func (s *Service) Loaded(set *rules.Set, err error) {
+	if err == nil {
+		s.Rules.Store(set)
+		s.metrics.inForce.Reset()
+		s.metrics.inForce.WithLabelValues(set.Hash, set.Version).Set(float64(set.Loaded.Unix()))
+	}
 	s.metrics.loads.WithLabelValues(map[bool]string{true: "refused", false: "loaded"}[err != nil]).Inc()
 	s.metrics.theirLoads[err == nil].Inc()
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	client "github.com/envoyproxy/go-control-plane/pkg/client/sotw/v3"
 	"github.com/envoyproxy/go-control-plane/pkg/resource/v3"
 	config "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
@@ -37,9 +38,9 @@ type Options struct {
 	First, Longest time.Duration                                    // between two connections: twice as long each time
 }
 
-// Receive passes all rules to load when they come, until the context ends, and connects again after an error. The server
+// Receive passes all rules to load, with their version, when they come, until the context ends, and connects again after an error. The server
 // gets load's error as the reason why its rules are refused. away reports why no rules can come, nil once they can.
-func (o *Options) Receive(ctx context.Context, load func([]rules.File, error) error, away func(error), log *slog.Logger) {
+func (o *Options) Receive(ctx context.Context, load func(version string, files []rules.File, err error) error, away func(error), log *slog.Logger) {
 	for pause := o.First; ; pause = min(2*pause, o.Longest) {
 		err := o.stream(ctx, load, func() {
 			pause = o.First
@@ -64,13 +65,15 @@ var errRefused = errors.New("the rules are refused")
 // stream asks for the rules over one connection. The first request of a stream names no version: a server that has
 // restarted may give an old name to new rules. A server that goes back to the rules before those that were refused says nothing,
 // because they were accepted: so after a time another stream asks.
-func (o *Options) stream(ctx context.Context, load func([]rules.File, error) error, came func()) error {
+func (o *Options) stream(ctx context.Context, load func(version string, files []rules.File, err error) error, came func()) error {
 	creds, err := o.Credentials()
 	if err != nil {
 		return err
 	}
+	var version version
 	conn, err := grpc.NewClient(o.Server, grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(o.MaxMessage)),
+		grpc.WithStreamInterceptor(version.intercept),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 6 * time.Minute})) // servers refuse more than one in 5 minutes
 	if err != nil {
 		return err
@@ -92,7 +95,7 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		again.Stop()
 		came()
 		files, err := Files(r.Resources)
-		if err = load(files, err); err == nil {
+		if err = load(version.text, files, err); err == nil {
 			refused, _ = "", ads.Ack() // its error is Fetch's
 			continue
 		}
@@ -102,6 +105,27 @@ func (o *Options) stream(ctx context.Context, load func([]rules.File, error) err
 		again.Reset(o.Longest)
 		refused, _ = err.Error(), ads.Nack(err.Error())
 	}
+}
+
+// version is that of the last response, which go-control-plane's client keeps to itself.
+type version struct {
+	grpc.ClientStream
+	text string
+}
+
+func (v *version) intercept(ctx context.Context, d *grpc.StreamDesc, c *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+	stream, err := next(ctx, d, c, method, o...)
+	v.ClientStream = stream
+	return v, err
+}
+
+// RecvMsg notes the version of a response.
+func (v *version) RecvMsg(m any) error {
+	err := v.ClientStream.RecvMsg(m)
+	if r, is := m.(*discovery.DiscoveryResponse); is {
+		v.text = r.GetVersionInfo()
+	}
+	return err
 }
 
 // Files turns resources into files of rules, in the order of their names. JSON with the names of the protocol is what
