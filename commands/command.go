@@ -73,7 +73,7 @@ var (
 	argExact         = Arg{Name: "EXACT", Type: ArgToken, Optional: true,
 		Summary: "Every microsecond with calls has an entry of its own, whatever the limit."}
 	argAlign = Arg{Name: "offset", Token: "ALIGN", Type: ArgString, Optional: true,
-		Bounds:  yearsBound + " either way; with months less than 28 days; -23:59 to +23:59",
+		Bounds:  yearsBound + " either way; with months more than -28 and less than 31 days; -23:59 to +23:59",
 		Summary: "Windows follow the calendar: a UTC offset, or a time by which they begin later than in UTC."}
 )
 

@@ -45,7 +45,7 @@ var errorTexts = [NumErrors]string{
 	ErrMonthsRange:           fmt.Sprintf("ERR period must be between 1mo and %dmo", funnel.MaxMonths),
 	ErrMonthsNotQuota:        "ERR only the period of a QUOTA can be in months: use days, such as 30d",
 	ErrMonthsWithoutAlign:    "ERR a period in months needs ALIGN: use ALIGN +00:00 for months of UTC",
-	ErrMonthsOffsetRange:     "ERR offset must be less than 28 days either way if the period is in months",
+	ErrMonthsOffsetRange:     "ERR offset must be more than -28 and less than 31 days if the period is in months",
 	ErrQuantityNotInteger:    "ERR quantity is not an integer",
 	ErrQuantityRange:         fmt.Sprintf("ERR quantity must be between %d and %d", -maxQuantity, maxQuantity),
 	ErrPolicyQuantityRange:   fmt.Sprintf("ERR quantity must be between 0 and %d", maxQuantity),

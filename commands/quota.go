@@ -53,7 +53,7 @@ func (q *quotaLimiter) parse(args []string, r *request) (limit int64, err ErrorC
 	case r.months == 0:
 	case !q.Align:
 		return 0, ErrMonthsWithoutAlign
-	case r.offset <= -28*day || r.offset >= 28*day:
+	case r.offset <= -28*day || r.offset >= 31*day:
 		return 0, ErrMonthsOffsetRange
 	}
 	return q.Limit, NoError

@@ -41,10 +41,21 @@ func monthOf(t Micros) int64 {
 	return month
 }
 
-// monthsEnd returns when the window that contains an instant ends. A window has n months, and the first
-// begins with January 1970.
-func monthsEnd(t Micros, n int64) Micros {
-	return MonthStart((floorDiv(monthOf(t), n) + 1) * n)
+// monthsEnd returns when the window that contains an instant ends. A window has n months and begins this much later than its
+// first month does. The first is January 1970, or another one n months apart.
+func monthsEnd(now Micros, n int64, offset Micros) Micros {
+	next := (floorDiv(monthOf(now-offset), n) + 1) * n
+	if monthBegin(next, offset) <= now { // that month is shorter than the offset
+		next += n
+	}
+	return monthBegin(next, offset)
+}
+
+// monthBegin returns the instant of a month at this offset, which is less than 31 days. In a month without that day it is
+// on the last one, at the same time.
+func monthBegin(month int64, offset Micros) Micros {
+	day := min(monthDay(month), monthDay(month+1)-1-floorDiv(int64(offset), int64(dayMicros)))
+	return Micros(day)*dayMicros + offset
 }
 
 // floorDiv divides and rounds toward minus infinity. b > 0.

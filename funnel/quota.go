@@ -16,7 +16,7 @@ type QuotaParams struct {
 	Raise    bool   // force the units that are missing to Quantity, which is not negative; excludes UpTo and Force
 	Align    bool   // windows end at multiples of Period since the Unix epoch, plus Offset
 	Months   int16  // if not 0: windows have 1 to MaxMonths calendar months; only with Align
-	Offset   Micros // at most MaxPeriod either way, with Months less than 28 days; only with Align
+	Offset   Micros // at most MaxPeriod either way, with Months more than -28 and less than 31 days; only with Align
 }
 
 // MaxMonths bounds the calendar months of a window: 100 years.
@@ -76,7 +76,7 @@ func (p *QuotaParams) windowEnd(now Micros) Micros {
 	case !p.Align:
 		return now + p.Period
 	case p.Months != 0:
-		return monthsEnd(now-p.Offset, int64(p.Months)) + p.Offset
+		return monthsEnd(now, int64(p.Months), p.Offset)
 	}
 	since := (now - p.Offset) % p.Period
 	if since < 0 {

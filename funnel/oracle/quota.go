@@ -82,7 +82,7 @@ func endOfWindow(now funnel.Micros, p funnel.QuotaParams) funnel.Micros {
 	case !p.Align:
 		return now + p.Period
 	case p.Months != 0:
-		return endOfMonths(now-p.Offset, int(p.Months)) + p.Offset
+		return endOfMonths(now, int(p.Months), p.Offset)
 	}
 	period := big.NewInt(int64(p.Period))
 	n := new(big.Int).Div(big.NewInt(int64(now-p.Offset)), period) // Euclidean: rounds down
@@ -90,12 +90,25 @@ func endOfWindow(now funnel.Micros, p funnel.QuotaParams) funnel.Micros {
 	return funnel.Micros(n.Int64()) + p.Offset
 }
 
-// endOfMonths returns when the window that contains t ends, by the standard library's calendar. A window has n months, and
-// the first begins with January 1970.
-func endOfMonths(t funnel.Micros, n int) funnel.Micros {
-	at := time.UnixMicro(int64(t)).UTC()
+// endOfMonths returns when the window that contains an instant ends, by the standard library's calendar: the first of all
+// windows' beginnings after it. A window has n months, and one begins with January 1970, plus the offset.
+func endOfMonths(now funnel.Micros, n int, offset funnel.Micros) funnel.Micros {
+	at := time.UnixMicro(int64(now)).UTC()
 	month := (at.Year()-1970)*12 + int(at.Month()) - 1
-	within := (month%n + n) % n
-	end := time.Date(1970, time.Month(month-within+n+1), 1, 0, 0, 0, 0, time.UTC)
-	return funnel.Micros(end.UnixMicro())
+	for month = (month/n - 2) * n; ; month += n {
+		if begin := beginOfMonth(month, time.Duration(offset)*time.Microsecond); begin > now {
+			return begin
+		}
+	}
+}
+
+// beginOfMonth returns the instant of a month, counted from January 1970, at an offset of less than 31 days. Of a month that
+// ends before, it is the last day at the same time.
+func beginOfMonth(month int, offset time.Duration) funnel.Micros {
+	const day = 24 * time.Hour
+	first, after := time.Date(1970, time.Month(month+1), 1, 0, 0, 0, 0, time.UTC), time.Date(1970, time.Month(month+2), 1, 0, 0, 0, 0, time.UTC)
+	for first.Add(offset).After(after) || first.Add(offset).Equal(after) {
+		offset -= day
+	}
+	return funnel.Micros(first.Add(offset).UnixMicro())
 }

@@ -12,15 +12,19 @@ function make.QUOTA()
     return years * 365 + leap_days - 719162 + before[in_year + 1]
   end
 
+  -- month_begin returns the instant of a month at this offset, on the month's last day if it lacks that day.
+  local function month_begin(month, offset)
+    return math.min(month_day(month), month_day(month + 1) - 1 - div(offset, DAY * 1000)) * DAY * 1000 + offset
+  end
+
   local function window_end(r)
     local now, us = go.now, r.period * 1000
     if not r.opts.ALIGN then return now + us end
     local offset = r.offset * 1000
     if not r.months then return now - (now - offset) % us + us end
-    local day = div(now - offset, DAY * 1000)
-    local month = div(day * 4800, 146097)
-    if month_day(month) > day then month = month - 1 elseif month_day(month + 1) <= day then month = month + 1 end
-    return month_day((div(month, r.months) + 1) * r.months) * DAY * 1000 + offset
+    local first = div(div(div(now - offset, DAY * 1000) * 4800, 146097) - 1, r.months) * r.months
+    repeat first = first + r.months until month_begin(first, offset) > now
+    return month_begin(first, offset)
   end
 
   quota = {
@@ -32,7 +36,7 @@ function make.QUOTA()
       word.read(r)
       if not r.months or r.wrong and not r.opts.ALIGN then return end
       if not r.opts.ALIGN then go.fail(TEXT.MonthsWithoutAlign) end
-      if math.abs(r.offset) >= 28 * DAY then go.fail(TEXT.MonthsOffsetRange) end
+      if r.offset <= -28 * DAY or r.offset >= 31 * DAY then go.fail(TEXT.MonthsOffsetRange) end
     end,
 
     load = function(r)

@@ -245,7 +245,7 @@ func (r *reader) clause(kind byte, key string, cell int) {
 	for len(r.words) > 0 && r.option(&c) {
 	}
 	modes := one(c.UpTo) + one(c.Reserve) + one(c.Lockout > 0) + one(c.Raise)
-	r.wrong = r.wrong || modes > 1 || c.Raise && c.Quantity < 0 || c.Weight > 0 && !r.tenant(&c) || c.Months > 0 && (!c.Align || max(c.Offset, -c.Offset) >= 28*units["d"])
+	r.wrong = r.wrong || modes > 1 || c.Raise && c.Quantity < 0 || c.Weight > 0 && !r.tenant(&c) || c.Months > 0 && (!c.Align || c.Offset <= -28*units["d"] || c.Offset >= 31*units["d"])
 	r.clauses = append(r.clauses, c)
 }
 

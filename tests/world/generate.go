@@ -123,7 +123,7 @@ func (g *Generator) option(letter byte, unit int64) Words {
 	case letter == 'w' && g.IntN(6) == 0:
 		return Words{"EXACT"}
 	case letter == 'q' && !g.Tight && g.IntN(8) == 0:
-		return Words{"ALIGN", Pick(g.Rand, "+05:45", "-03:30", "1h", "16d", "-27d", "28d")}
+		return Words{"ALIGN", Pick(g.Rand, "+05:45", "-03:30", "1h", "16d", "-27d", "28d", "30d", "31d")}
 	case letter == 'q' && g.IntN(4) == 0:
 		return Words{"ALIGN", text(g.IntN(200) - 100)}
 	}
