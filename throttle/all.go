@@ -175,14 +175,14 @@ func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any
 // appendWords appends the words of one part. A settlement begins no lockout.
 func (p *Part) appendWords(words []any, lockout bool) []any {
 	b := &p.l.bounds
-	words = append(append(words, clauseNames[b.kind]), p.l.boxed().first[2:]...)
+	first, last := p.l.words()
+	words = append(append(words, clauseNames[b.kind]), first[2:]...)
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
 	if words = append(words, p.n); lockout && b.lockout != 0 {
 		words = append(words, "LOCKOUT", b.lockout.Milliseconds())
 	}
-	last := p.l.last()
 	return append(words, last[:len(last)-1]...) // without MS
 }
 

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gothrottle/throttle/internal/wire"
@@ -75,7 +76,7 @@ func (b *bounds) boxed() *boxed {
 	case windowKind, quotaKind, slotsKind:
 		w.first = append(w.first, b.units)
 	}
-	if b.monthly {
+	if b.day != 0 {
 		w.first = append(w.first, "1mo")
 	} else {
 		w.first = append(w.first, b.period.Milliseconds())
@@ -84,18 +85,45 @@ func (b *bounds) boxed() *boxed {
 		w.last = append(w.last, "EXACT")
 	}
 	if b.aligned {
-		w.last = append(w.last, "ALIGN", int64(0))
+		w.last = append(w.last, "ALIGN", max(int64(b.day)-1, 0)*dayMillis)
 	}
 	w.last = append(w.last, "MS")
 	return w
 }
 
-// last returns the words after the quantity and its mode.
-func (l *limiter) last() []any {
+const dayMillis = 24 * 60 * 60 * 1000
+
+// words returns the words before the quantity and those after its mode.
+func (l *limiter) words() (first, last []any) {
+	w := l.boxed()
 	if l.zone == nil {
-		return l.boxed().last
+		return w.first, w.last
 	}
-	return []any{"ALIGN", l.c.now().In(l.zone).Format("-07:00"), "MS"}
+	now := l.c.now().In(l.zone)
+	switch _, east := now.Zone(); {
+	case l.day <= 1:
+		return w.first, []any{"ALIGN", now.Format("-07:00"), "MS"}
+	case l.day <= 28:
+		return w.first, []any{"ALIGN", int64(l.day-1)*dayMillis - int64(east)*1000, "MS"}
+	}
+	// No offset in UTC says what is the last day of a month elsewhere. So the server gets the window's length and beginning.
+	begin, end := monthAround(now, int(l.day))
+	long := end.Sub(begin).Milliseconds()
+	first = slices.Clone(w.first)
+	first[len(first)-1] = long
+	return first, []any{"ALIGN", begin.UnixMilli() % long, "MS"}
+}
+
+// monthAround returns when the month around a time begins and ends, if months begin on this day or their last one.
+func monthAround(now time.Time, day int) (begin, end time.Time) {
+	of := func(month time.Month) time.Time {
+		last := time.Date(now.Year(), month+1, 0, 0, 0, 0, 0, now.Location()).Day()
+		return time.Date(now.Year(), month, min(day, last), 0, 0, 0, 0, now.Location())
+	}
+	if end = of(now.Month()); now.Before(end) {
+		return of(now.Month() - 1), end
+	}
+	return end, of(now.Month() + 1)
 }
 
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
@@ -125,7 +153,8 @@ func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (
 // one. The limit's words are boxed once, so sending allocates little.
 func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) (Result, int64, error) {
 	cmd, args := l.wait.Call(ctx)
-	args = append(args, l.boxed().first...)
+	first, last := l.words()
+	args = append(args, first...)
 	args[1] = l.prefix + key
 	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
 		args = append(args, n)
@@ -138,7 +167,7 @@ func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait t
 	case l.lockout != 0 && m == take:
 		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	ints, err := l.c.conn.Do(cmd, append(args, l.last()...))
+	ints, err := l.c.conn.Do(cmd, append(args, last...))
 	if err != nil {
 		return Result{}, 0, err
 	}

@@ -55,7 +55,7 @@ func (b bounds) part(share float64) bounds {
 	if b.kind == rateKind || units < 1 { // the period makes the rate exact
 		slower := 1 / share
 		if b.kind != rateKind {
-			slower, b.monthly = 1/units, false
+			slower, b.day = 1/units, 0
 		}
 		ms := math.Round(float64(b.period.Milliseconds()) * slower)
 		b.period = min(time.Duration(min(ms, maxPeriod.Seconds()*1000))*time.Millisecond, maxPeriod)

@@ -18,7 +18,7 @@ type bounds struct {
 	answer  answer
 	exact   bool           // of a window
 	aligned bool           // of a quota
-	monthly bool           // of a quota: the period is a calendar month
+	day     int8           // of a quota whose period is a calendar month: the day on which windows begin, else 0
 	units   int64          // that fit at once
 	count   int64          // of a rate: units that drain per period
 	period  time.Duration  // more than 0, in whole milliseconds

@@ -2,6 +2,8 @@ package throttle_test
 
 import (
 	"context"
+	"math/rand/v2"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,6 +38,35 @@ func TestAlignedQuota_inZones(t *testing.T) {
 	}
 }
 
+// A billing month ends at the next midnight, in its zone, of its day or of the last day of a month that is shorter. Up to the
+// 28th it may be off by a change of clocks.
+func TestMonth_onAnyDay(t *testing.T) {
+	for _, name := range []string{"UTC", "Europe/Berlin", "America/Los_Angeles", "Pacific/Kiritimati"} {
+		zone := must(time.LoadLocation(name))
+		bubble(t, func(t *testing.T, c *throttle.Client, s *throttletest.Server) {
+			random := rand.New(rand.NewPCG(1, 2))
+			for i := range 2000 {
+				s.Advance(time.Duration(random.Int64N(int64(20 * 24 * time.Hour))).Truncate(time.Minute))
+				day, now, options := 1+random.IntN(31), s.Now().In(zone), []throttle.Option{}
+				if name != "UTC" {
+					options = append(options, throttle.In(zone))
+				}
+				r := must(c.Quota("bill", 3, throttle.Month, append(options, throttle.OnDay(day))...).Allow(background, strconv.Itoa(i)))
+				end := time.Date(now.Year(), now.Month(), now.Day()+1, 0, 0, 0, 0, zone)
+				for end.Day() != day && (end.Day() > day || end.AddDate(0, 0, 1).Day() != 1) {
+					end = time.Date(end.Year(), end.Month(), end.Day()+1, 0, 0, 0, 0, zone)
+				}
+				_, east := now.Zone()
+				_, then := end.Zone()
+				if day <= 28 && east != then {
+					continue
+				}
+				require.WithinDuration(t, end, now.Add(r.ResetAfter), time.Second, "day %d of %s at %v", day, name, now)
+			}
+		})
+	}
+}
+
 // Limits from data meet at the keys of their name, whatever their number, and share its options. A limit that makes no sense, or
 // that another kind of limiter has, is an error of each verb.
 func TestLimits(t *testing.T) {
@@ -51,7 +82,7 @@ func TestLimits(t *testing.T) {
 			only(plans.With(throttle.Units(1)).Info()), only(quota.With(throttle.PerHour(1)).Info()), only(quota.With(throttle.Limit{}).Info()), only(throttle.Rate{}.Info()),
 			only(c.Rate("bad", throttle.PerHour(0)).With(throttle.PerHour(1)).Info()), only(c.Rate("rate", throttle.PerHour(1)).With(throttle.PerHour(0)).Info()),
 			only(c.Window("exact", 1, 0, throttle.Exact()).Info()), only(c.Rate("x", throttle.PerHour(1), throttle.Exact()).Info()),
-			only(c.Window("y", 1, time.Hour, throttle.In(nil)).Info()), only(c.Window("z", 1, throttle.Month).Info()), only(throttle.New(throttletest.NewServer(), throttle.Exact())),
+			only(c.Window("y", 1, time.Hour, throttle.In(nil)).Info()), only(c.Window("z", 1, throttle.Month).Info()), only(c.Quota("day", 1, time.Hour, throttle.OnDay(2)).Info()), only(c.Quota("day", 1, throttle.Month, throttle.OnDay(32)).Info()), only(throttle.New(throttletest.NewServer(), throttle.Exact())),
 			only(c.Rate("other", throttle.PerHour(1), throttle.KeyPrefix("x")).Info()), only(throttle.Slots{}.Take(background, "a", "me")),
 		} {
 			require.ErrorIs(t, err, throttle.ErrParams)

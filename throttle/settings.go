@@ -25,6 +25,7 @@ type options struct {
 type shape struct {
 	exact, aligned bool
 	zone           *time.Location
+	day            int
 }
 
 // of returns bounds of this shape.
@@ -36,10 +37,12 @@ func (s *shape) of(b bounds, err error) (bounds, error) {
 		return b, params("Exact is an option of a sliding Window")
 	case s.aligned && b.kind != quotaKind:
 		return b, params("In is an option of a Quota")
+	case s.day != 0 && (b.kind != quotaKind || b.period != Month || s.day < 1 || s.day > 31):
+		return b, params("OnDay takes 1 to 31, and is an option of a Quota of a Month")
 	}
 	b.exact, b.aligned, b.zone = s.exact, s.aligned, s.zone
 	if b.kind == quotaKind && b.period == Month {
-		b.period, b.monthly, b.aligned = 31*24*time.Hour, true, true
+		b.period, b.day, b.aligned = 31*24*time.Hour, int8(max(s.day, 1)), true
 	}
 	return b, nil
 }
@@ -53,7 +56,12 @@ func In(zone *time.Location) Option {
 	return func(o *options) { o.shape.aligned, o.shape.zone = true, zone }
 }
 
-// Month is the period of a Quota whose windows are calendar months: UTC's, or as In says. The month in which clocks
+// OnDay makes the windows of a Quota of a Month begin on this day of the month, 1 to 31, or on the last day of a month that
+// is shorter: a bill from the 31st begins on February 28, and next on March 31. With a zone and a day after the 28th the
+// program's clock decides which month it is, so it must be right.
+func OnDay(day int) Option { return func(o *options) { o.shape.day = day } }
+
+// Month is the period of a Quota whose windows are calendar months: UTC's, or as In and OnDay say. The month in which clocks
 // change may end an hour early or late.
 const Month time.Duration = -1
 
