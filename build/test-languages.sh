@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples in other languages than Go, the adapters, and clients, on servers in memory with faults.
+# The examples in other languages than Go, the Node and Python packages, and clients, on servers in memory with faults.
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
 
@@ -24,14 +24,23 @@ npm=(npm --prefix "$node" --no-audit --no-fund --loglevel=error)
 node_modules
 cp examples/node/*.js adapters/node/test/*.* $node/
 
-# The adapters are installed as a user installs them: from a packed file, and also into an empty project.
+# The packages are installed as a user installs them: from a packed file, and also into an empty project.
 packed=$PWD/build/out/$(npm pack --silent --pack-destination build/out ./adapters/node)
 "${npm[@]}" install --no-save --offline "$packed"
 rm -rf build/out/empty
 mkdir -p build/out/empty
 (cd build/out/empty && npm init --yes >/dev/null && npm install --offline --no-audit --no-fund --loglevel=error "$packed")
-(cd $node && cp types.mts types.cts &&
-  node_modules/.bin/tsc --strict --noEmit --module nodenext --target es2022 --types node types.mts types.cts)
+# In the last setting there are no ECMAScript modules. In node16, libraries that are such modules don't check themselves.
+(cd $node && cp types.mts types.cts && cp types.mts types.ts && while read -r module resolution files; do
+  # shellcheck disable=SC2086 # words
+  node_modules/.bin/tsc --strict --noEmit --module $module --moduleResolution $resolution --target es2022 --types node --esModuleInterop $files
+done <<'END')
+nodenext nodenext types.mts types.cts
+node16 node16 --skipLibCheck types.mts types.cts
+esnext bundler types.mts
+preserve bundler types.mts types.cts
+commonjs node10 types.ts
+END
 
 # Debian's redis-py has no types.
 mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/python/gothrottle_limits

@@ -2,10 +2,12 @@ package examples
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,10 +16,13 @@ import (
 	"gothrottle/commands/memory/resp"
 )
 
-// The adapters do what their frameworks ask of a store, also what no request of TestExamples asks.
+// The clients decide as the server does, also while it fails. The adapters do what their frameworks ask of a store, also what
+// no request of TestExamples asks.
 func TestAdapters(t *testing.T) {
+	const node = "../build/out/node/"
 	for name, suite := range map[string][]string{
-		"node":   {"../build/out/node/node_modules/.bin/node", "--test", "--test-force-exit", "../build/out/node/stores.test.js"},
+		"node":   {node + "node_modules/.bin/node", "--test", "--test-force-exit", node + "stores.test.js"},
+		"client": {node + "node_modules/.bin/node", "--test", node + "client.test.js"},
 		"python": {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/storage_test.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -26,7 +31,9 @@ func TestAdapters(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, suite[0], suite[1:]...)
 			cmd.Env = append(os.Environ(), deployments(t)...)
+			cmd.Env = append(cmd.Env, failing(t)...)
 			said, err := cmd.CombinedOutput()
+			t.Logf("%s", said)
 			require.NoError(t, err, "%s", said)
 		})
 	}
@@ -56,4 +63,18 @@ func deployments(t *testing.T) []string {
 	}
 	return []string{"ADDR=" + plain.Addr, "BARE=" + bare.Addr, "TLS=" + secure.Addr, "CA=" + ca,
 		"CLUSTER=" + addrs[0], "SENTINEL=" + addrs[4], "SCRIPT=" + script}
+}
+
+// failing starts a server for each row of adapters/faults.json. A row says which fault begins after the first call for a key,
+// what the next call is answered, and the least and the most that it takes. When the fault has ended, the server decides again.
+func failing(t *testing.T) []string {
+	file, err := filepath.Abs("../adapters/faults.json")
+	require.NoError(t, err)
+	var rows []any
+	require.NoError(t, json.Unmarshal([]byte(read(t, file)), &rows))
+	addrs := make([]string, len(rows))
+	for i := range rows {
+		addrs[i] = startServer(t, resp.Options{Debug: true}).Addr
+	}
+	return []string{"FAULTS=" + file, "SERVERS=" + strings.Join(addrs, " ")}
 }

@@ -7,48 +7,62 @@ const text = (err) => (err instanceof Error ? err.message : String(err));
 
 // Frameworks send clients the text of an error, and with the status, Nest only if expose is set. The server's own text may
 // name the key: it stays in the cause.
-const undecided = (status, cause) => {
-  return Object.assign(new Error('no decision', { cause }), { status, statusCode: status, expose: false });
+exports.Undecided = class Undecided extends Error {
+  constructor(status, cause) {
+    super('no decision', { cause });
+    Object.assign(this, { name: 'Undecided', status, statusCode: status, expose: false });
+  }
 };
 
-// Returns a function that sends words once and has the integers of the reply, or an error, within the time limit. If the
-// server cannot decide now, the function logs that once, and returns undefined if failOpen is set.
-exports.caller = function caller(options = {}) {
-  const { client, send = sender(client), prefix, timeout = 250, failOpen = false, log = console.error, script = false } = options;
+// Returns ask, which sends words once and has the integers of the reply, those in arrays too, or an Undecided, within the
+// time limit: 503 if the server cannot decide now, 500 if the program or the set-up is wrong. Each is logged once. A key is
+// an array if there are more: their places in the words are the caller's business.
+exports.asker = function asker({ client, send = sender(client), label = '', timeout = 250, log = console.error, script = false }) {
   if (typeof send !== 'function') throw new TypeError('client is missing, or send: a function such as (...words) => reply');
-  if (typeof prefix !== 'string' || prefix === '') {
-    throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
-  }
-  const ask = script === false ? send : scripted(send, script);
+  const run = script === false ? plain(send) : scripted(send, script);
   const faults = new Set(); // those that were logged: each one once, and not more than ten
   let state = 'decides';
   const note = (now, why) => { // once, and not for each request
-    if (state !== now) log(`gothrottle: limiter ${prefix}: ${why}`);
+    if (state !== now) log(`gothrottle: ${label}${why}`);
     state = now;
   };
-  return async (...words) => {
+  const ask = async (name, key, words = [], ms = timeout) => {
     try {
-      const reply = await inTime(client ?? send, client ? 0 : slots(words[1]), () => ask(...words.map(String)), timeout);
-      const integers = [reply].flat().map(parseFloat); // some clients make strings of them
+      const reply = await inTime(client ?? send, place(client, [key].flat()[0]), () => run(name, key, words.map(String)), ms);
+      const integers = [reply].flat(2).map(parseFloat); // some clients make strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
       return integers;
     } catch (err) {
       const why = text(err);
-      if (/^(ERR (?!max number)|WRONG|NOAUTH|NOPERM)/.test(why)) { // a fault of the program
+      if (/^(ERR (?!max number|internal error|a forked)|WRONG|NOAUTH|NOPERM|CROSSSLOT)/.test(why)) { // a fault of the program
         const hint = /unknown command/.test(why) ? ': load the module gothrottle, or pass script: true' : '';
         if (faults.size < 10 && !faults.has(why)) {
           faults.add(why);
-          log(`gothrottle: limiter ${prefix}: ${why}${hint}`);
+          log(`gothrottle: ${label}${why}${hint}`);
         }
-        throw undecided(500, err);
+        throw new exports.Undecided(500, err);
       }
-      note('away', `no decision: ${why}`);
-      if (failOpen) return undefined;
-      throw undecided(503, err);
+      note('unavailable', `no decision: ${why}`);
+      throw new exports.Undecided(503, err);
     }
   };
+  return Object.assign(ask, { send, note });
 };
+
+// Returns a function for a store, which calls ask. It returns undefined if failOpen is set and the server cannot decide now.
+exports.caller = function caller({ prefix, failOpen = false, ...options } = {}) {
+  const ask = exports.asker({ ...options, label: `limiter ${prefix}: ` });
+  if (typeof prefix !== 'string' || prefix === '') {
+    throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
+  }
+  return (name, key, ...words) => ask(name, key, words).catch((err) => {
+    if (failOpen && err.status === 503) return undefined;
+    throw err;
+  });
+};
+
+const plain = (send) => async (name, key, words) => send(name, [key].flat()[0], ...words);
 
 // npm pack puts the script into the package as a module, which bundlers follow. The repository has it once.
 function packed() {
@@ -69,8 +83,9 @@ function scripted(send, option) {
   const unknown = (err) => {
     if (!/^NOSCRIPT/.test(text(err))) throw err;
   };
-  return async (name, key, ...words) => {
-    const run = async (command, which) => send(command, which, '1', key, name, ...words);
+  return async (name, key, words) => {
+    const keys = [key].flat();
+    const run = async (command, which) => send(command, which, String(keys.length), ...keys, name, ...words);
     if (!name.startsWith('GO.')) return send(name, key, ...words);
     try {
       return await run('EVALSHA', sha);
@@ -89,15 +104,22 @@ function scripted(send, option) {
   };
 }
 
+// After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
+// Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
+const PAUSE = 3000;
+const owners = new WeakMap(); // client or send -> Map of servers -> when their pause ends, in ms. Limiters share connections
+
 // Returns a function that sends words. It refuses clients that would send a call twice, keep calls while there is no
-// connection, or wait without end on a connection that went silent.
+// connection, or wait without end on a connection that went silent. The options of node-redis 4's clusters can't be seen.
 function sender(client) {
   if (!client) return undefined;
-  const { options: o = {} } = client;
   const isIoredis = typeof client.call === 'function';
+  const isCluster = client.isCluster || !isIoredis && 'masters' in client;
+  const o = isIoredis ? { ...client.options, ...client.options.redisOptions } : (isCluster ? client._options?.defaults : client.options) ?? {};
   const settings = isIoredis ? {
-    'maxRetriesPerRequest: 0': o.maxRetriesPerRequest === 0, // else a reconnect sends calls again
-    'enableOfflineQueue: false': o.enableOfflineQueue === false,
+    [isCluster ? 'retryDelayOnFailover: 0' : 'maxRetriesPerRequest: 0']: // else a reconnect sends calls again
+      (isCluster ? o.retryDelayOnFailover : o.maxRetriesPerRequest) === 0,
+    'enableOfflineQueue: false': client.options.enableOfflineQueue === false,
     'socketTimeout: 2000': o.socketTimeout < PAUSE,
   } : {
     'disableOfflineQueue: true': o.disableOfflineQueue,
@@ -106,35 +128,64 @@ function sender(client) {
     'socket.reconnectStrategy': o.socket?.reconnectStrategy,
   };
   const missing = Object.keys(settings).filter((name) => !settings[name]);
-  if (missing.length > 0) throw new TypeError(`client needs ${missing.join(', ')}; a cluster needs send. See README.md`);
-  return isIoredis ? (...words) => client.call(...words) : (...words) => client.sendCommand(words);
+  if (missing.length > 0 && !(isCluster && !isIoredis && !client._options)) {
+    throw new TypeError(`client needs ${missing.join(', ')}. See README.md`);
+  }
+  if (isIoredis) return (...words) => byIoredis(client, words);
+  return isCluster ? (...words) => client.sendCommand(firstKey(words), false, words) : (...words) => client.sendCommand(words);
 }
 
-// Returns which 64 slots of a cluster have a key: mostly one node's, so that a node that is silent stops few calls to others.
-function slots(key) {
+const firstKey = (words) => (/^EVAL/.test(words[0]) ? words[3] : words[1]);
+
+// ioredis doesn't know where the key of a new command is: in a cluster it would ask any node. Only of the commands it knows
+// would it prefix the keys.
+function byIoredis(client, words) {
+  const sendCommand = (command) => {
+    command.slot = slotOf(firstKey(words));
+    return client.sendCommand(command);
+  };
+  return client.call.apply(Object.create(client, { sendCommand: { value: sendCommand },
+    options: { value: { ...client.options, keyPrefix: '' } } }), words);
+}
+
+function slotOf(key) {
   let crc = 0; // CRC-16/XMODEM
   for (const byte of Buffer.from(/^[^{]*\{([^}]+)\}/.exec(key)?.[1] ?? String(key))) {
     crc ^= byte << 8;
     for (let i = 0; i < 8; i++) crc = (crc << 1) ^ (crc & 0x8000 ? 0x11021 : 0);
   }
-  return (crc % 16384) >> 6;
+  return crc % 16384;
 }
 
-// After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
-// Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
-const PAUSE = 3000;
-const owners = new WeakMap(); // client or send -> Map of slots -> when their pause ends, in ms. Limiters share connections
+// Returns the server of a key, so that one that is silent stops no call to others. Where it isn't known, 64 slots stand for
+// it: mostly one node has them.
+function place(client, key) {
+  if (client && !client.slots) return 0;
+  const slot = slotOf(key);
+  const at = client?.slots[slot];
+  return at?.master?.address ?? at?.[0] ?? slot >> 6;
+}
 
 function inTime(owner, part, send, ms) {
   if (!owners.has(owner)) owners.set(owner, new Map());
   const pauses = owners.get(owner);
-  if (Date.now() < pauses.get(part)) return Promise.reject(new Error('no call was sent: the last one has no reply'));
+  const rest = pauses.get(part) - Date.now();
+  if (rest > 0 && rest <= PAUSE) return Promise.reject(new Error('no call was sent: the last one has no reply'));
   const pause = () => pauses.set(part, Date.now() + PAUSE);
   if (pauses.has(part)) pause(); // for all but this call
-  let timer;
-  const limit = new Promise((resolve, reject) => {
-    timer = setTimeout(() => { pause(); reject(new Error(`no reply within ${ms} ms`)); }, ms);
+  return new Promise((resolve, reject) => {
+    let over = false;
+    const timer = setTimeout(() => setImmediate(() => { // a reply may have come while this process was busy
+      if (over) return;
+      pause();
+      reject(new Error(`no reply within ${ms} ms`));
+    }), ms);
+    const end = (settle) => (value) => {
+      over = true;
+      clearTimeout(timer);
+      pauses.delete(part);
+      settle(value);
+    };
+    new Promise((sent) => { sent(send()); }).then(end(resolve), end(reject));
   });
-  const call = new Promise((resolve) => { resolve(send()); }).finally(() => pauses.delete(part));
-  return Promise.race([call, limit]).finally(() => clearTimeout(timer));
 }

@@ -1,7 +1,7 @@
 // Express with express-rate-limit: 5 page views per user and minute, and 3 logins per user in 15 minutes.
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
-import { GothrottleStore } from 'gothrottle-adapters/express-rate-limit';
+import { GothrottleStore } from 'gothrottle/express-rate-limit';
 import { createClient } from 'redis';
 
 const client = createClient({

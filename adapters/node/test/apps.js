@@ -6,9 +6,9 @@ import { APP_GUARD, NestFactory } from '@nestjs/core';
 import { ThrottlerGuard, ThrottlerModule } from '@nestjs/throttler';
 import express from 'express';
 import fastify from 'fastify';
-import { gothrottleStore } from 'gothrottle-adapters/fastify-rate-limit';
-import { GothrottleStorage } from 'gothrottle-adapters/nestjs-throttler';
-import { RateLimiterGothrottle } from 'gothrottle-adapters/rate-limiter-flexible';
+import { gothrottleStore } from 'gothrottle/fastify-rate-limit';
+import { GothrottleStorage } from 'gothrottle/nestjs-throttler';
+import { RateLimiterGothrottle } from 'gothrottle/rate-limiter-flexible';
 import { Redis } from 'ioredis';
 import { RateLimiterMemory } from 'rate-limiter-flexible';
 
