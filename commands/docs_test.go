@@ -13,6 +13,7 @@ import (
 
 	"gothrottle/commands"
 	"gothrottle/commands/memory"
+	"gothrottle/funnel"
 	"gothrottle/tests/corpus"
 )
 
@@ -264,6 +265,26 @@ func TestDocs_calendar(t *testing.T) {
 		end := time.UnixMicro(corpus.Epoch).UTC().Add(time.Duration(reply.([]any)[4].(int64))*time.Second + time.Duration(hours)*time.Hour)
 		if end != end.Truncate(24*time.Hour) || m[1] != "" && end.Weekday().String() != m[1] {
 			t.Errorf("%s: %s, but a window ends at %v of that zone", row[0], row[1], end)
+		}
+	}
+}
+
+// Guesses every second for six hours, as docs/recipes.md counts them: the calls of a page are too few to show it.
+func TestDocs_growingLockout(t *testing.T) {
+	section := readPage(t, "../docs/recipes.md").section(t, "Lockouts that grow")
+	for call, want := range map[string]string{
+		section.found(`> (GO\.ALL .*)`)[0]:         section.found(`gets (\d+) guesses in six hours`)[0],
+		"GO.THROTTLE login:bob 4 5 5m LOCKOUT 15m": section.found(`alone\s+allow (\d+)\.`)[0],
+	} {
+		admitted, server := 0, memory.NewServer()
+		for second := range 6 * 3600 {
+			reply, err := server.Do(corpus.Epoch+funnel.Micros(second)*1_000_000, strings.Fields(call)...)
+			if err == nil && reply.([]any)[0] == int64(0) {
+				admitted++
+			}
+		}
+		if strconv.Itoa(admitted) != want {
+			t.Errorf("%s: %d, not %s", call, admitted, want)
 		}
 	}
 }

@@ -29,6 +29,7 @@ var runPages = map[string]string{ // and the shell lines that need a machine of 
 	"docs/migrating.md": "",
 	"docs/swap.md":      ".", // swap_test.go runs them
 	"docs/operating.md": "",
+	"docs/recipes.md":   "",
 	"docs/scaling.md":   "",
 }
 
