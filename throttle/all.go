@@ -62,7 +62,7 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 	if err != nil {
 		return AllResult{}, err
 	}
-	reply, err := c.conn.General(ctx, longest(parts), more, words...)
+	reply, err := c.conn.Do(ctx, longest(parts), more, words...)
 	if err == nil {
 		err = all.read(reply, sent, parts)
 	}
@@ -175,27 +175,25 @@ func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any
 // appendWords appends the words of one part. A settlement begins no lockout.
 func (p *Part) appendWords(words []any, lockout bool) []any {
 	b := &p.l.bounds
-	first, last := p.l.words()
-	words = append(append(words, clauseNames[b.kind]), first[2:]...)
+	words, last := p.l.words(append(words, clauseNames[b.kind]))
 	if b.kind == slotsKind {
 		return append(words, p.holder)
 	}
 	if words = append(words, p.n); lockout && b.lockout != 0 {
 		words = append(words, "LOCKOUT", b.lockout.Milliseconds())
 	}
-	return append(words, last[:len(last)-1]...) // without MS
+	return append(words, last...)
 }
 
 // read reads the reply of GO.ALL to some parts.
 func (all *AllResult) read(reply any, sent []int, parts []Part) error {
-	ints, inner := wire.LeadingInts(reply)
+	ints, inner := wire.LeadingInts(nil, reply)
 	if len(ints) != 6 || len(inner) != len(sent) || ints[5] < 0 || ints[5] >= int64(len(sent)) {
 		return wire.ErrReply
 	}
 	for i, at := range sent {
 		p := &parts[at]
-		numbers, _ := wire.LeadingInts(inner[i])
-		r, _, err := p.l.result(numbers, p.n, take)
+		r, _, err := p.l.result(inner[i], p.n, take)
 		if err != nil {
 			return err
 		}

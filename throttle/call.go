@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"gothrottle/throttle/internal/wire"
@@ -42,76 +41,53 @@ const (
 
 var modeWords = [peek + 1]any{upTo: "UPTO", force: "FORCE", raise: "RAISE"}
 
-// boxed is the words of a limit's command. Numbers in interfaces allocate, so a family keeps those of its own limit and
-// of limits that were used recently.
-type boxed struct {
-	of    bounds
-	first []any // the name, the place of the key, and numbers
-	last  []any // after the quantity and its mode
-}
-
-// recentLimits is how many limits of a name keep their words: a power of 2.
-const recentLimits = 64
-
-// boxed returns the words of the limiter's limit.
-func (l *limiter) boxed() *boxed {
-	if l.declared.of == l.bounds {
-		return &l.declared
-	}
-	mixed := (uint64(l.bounds.units)*31+uint64(l.count))*31 + uint64(l.period)
-	place := &l.recent[mixed*0x9E3779B97F4A7C15>>32%recentLimits]
-	words := place.Load()
-	if words == nil || words.of != l.bounds {
-		words = l.bounds.boxed()
-		place.Store(words)
-	}
-	return words
-}
-
-func (b *bounds) boxed() *boxed {
-	w := &boxed{of: *b, first: []any{b.kind.command(take), nil}}
+// appendLimit appends the words that come before a quantity.
+func (b *bounds) appendLimit(words []any) []any {
 	switch b.kind {
+	case policyKind:
+		return words
 	case rateKind:
-		w.first = append(w.first, b.units-1, b.count)
-	case windowKind, quotaKind, slotsKind:
-		w.first = append(w.first, b.units)
+		words = append(words, b.units-1, b.count)
+	default:
+		words = append(words, b.units)
 	}
 	if b.day != 0 {
-		w.first = append(w.first, "1mo")
-	} else {
-		w.first = append(w.first, b.period.Milliseconds())
+		return append(words, "1mo")
 	}
-	if b.exact {
-		w.last = append(w.last, "EXACT")
+	return append(words, b.period.Milliseconds())
+}
+
+// last returns the words that come after it, of a window whose zone is UTC.
+func (b *bounds) last() []any {
+	switch {
+	case b.exact:
+		return []any{"EXACT"}
+	case b.aligned:
+		return []any{"ALIGN", max(int64(b.day)-1, 0) * dayMillis}
 	}
-	if b.aligned {
-		w.last = append(w.last, "ALIGN", max(int64(b.day)-1, 0)*dayMillis)
-	}
-	w.last = append(w.last, "MS")
-	return w
+	return nil
 }
 
 const dayMillis = 24 * 60 * 60 * 1000
 
-// words returns the words before the quantity and those after its mode.
-func (l *limiter) words() (first, last []any) {
-	w := l.boxed()
+// words appends the words that come before a quantity now, and returns those that come after it.
+func (l *limiter) words(words []any) (first, last []any) {
+	first = l.appendLimit(words)
 	if l.zone == nil {
-		return w.first, w.last
+		return first, l.bounds.last()
 	}
 	now := l.c.now().In(l.zone)
 	switch _, east := now.Zone(); {
 	case l.day <= 1:
-		return w.first, []any{"ALIGN", now.Format("-07:00"), "MS"}
+		return first, []any{"ALIGN", now.Format("-07:00")}
 	case l.day <= 28:
-		return w.first, []any{"ALIGN", int64(l.day-1)*dayMillis - int64(east)*1000, "MS"}
+		return first, []any{"ALIGN", int64(l.day-1)*dayMillis - int64(east)*1000}
 	}
 	// No offset in UTC says what is the last day of a month elsewhere. So the server gets the window's length and beginning.
 	begin, end := monthAround(now, int(l.day))
 	long := end.Sub(begin).Milliseconds()
-	first = slices.Clone(w.first)
 	first[len(first)-1] = long
-	return first, []any{"ALIGN", begin.UnixMilli() % long, "MS"}
+	return first, []any{"ALIGN", begin.UnixMilli() % long}
 }
 
 // monthAround returns when the month around a time begins and ends, if months begin on this day or their last one.
@@ -128,54 +104,37 @@ func monthAround(now time.Time, day int) (begin, end time.Time) {
 
 // send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
 func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
-	if l.kind == policyKind { // its reply holds more than integers
-		r, err = l.sendPolicy(ctx, key, n, m)
-	} else {
-		r, _, err = l.do(ctx, key, n, m, 0)
-	}
+	r, _, err = l.do(ctx, key, n, m, 0)
 	if err == nil && l.denies {
 		l.learn(key, n, m, sent, &r)
 	}
 	return r, err
 }
 
-func (l *limiter) sendPolicy(ctx context.Context, key string, n int64, m mode) (Result, error) {
-	general, err := l.c.conn.General(ctx, &l.wait, nil, policyKind.command(m), l.prefix+key, n, "MS")
-	if err != nil {
-		return Result{}, err
-	}
-	ints, _ := wire.LeadingInts(general)
-	r, _, err := l.result(ints, n, m)
-	return r, err
-}
-
-// do makes the command of one decision, sends it, and reads its reply: a Result, and the sixth integer, if there is
-// one. The limit's words are boxed once, so sending allocates little.
+// do makes the command of one decision, sends it, and reads its reply: a Result, and the sixth integer, if there is one.
 func (l *limiter) do(ctx context.Context, key string, n int64, m mode, maxWait time.Duration) (Result, int64, error) {
-	cmd, args := l.wait.Call(ctx)
-	first, last := l.words()
-	args = append(args, first...)
-	args[1] = l.prefix + key
-	if args[0] = l.kind.command(m); n != 1 { // that is the server's default
-		args = append(args, n)
+	words, last := l.words(append(make([]any, 0, 9), l.kind.command(m), l.prefix+key))
+	if n != 1 { // that is the server's default
+		words = append(words, n)
 	}
 	switch {
 	case modeWords[m] != nil:
-		args = append(args, modeWords[m])
+		words = append(words, modeWords[m])
 	case m == reserve:
-		args = append(args, "RESERVE", maxWait.Milliseconds())
+		words = append(words, "RESERVE", maxWait.Milliseconds())
 	case l.lockout != 0 && m == take:
-		args = append(args, "LOCKOUT", l.lockout.Milliseconds())
+		words = append(words, "LOCKOUT", l.lockout.Milliseconds())
 	}
-	ints, err := l.c.conn.Do(cmd, append(args, last...))
+	reply, err := l.c.conn.Do(ctx, &l.wait, nil, append(append(words, last...), "MS")...)
 	if err != nil {
 		return Result{}, 0, err
 	}
-	return l.result(ints, n, m)
+	return l.result(reply, n, m)
 }
 
 // result turns a reply to n units in this mode into a Result, and returns the sixth integer, if there is one.
-func (b *bounds) result(ints []int64, n int64, m mode) (r Result, sixth int64, err error) {
+func (b *bounds) result(reply any, n int64, m mode) (r Result, sixth int64, err error) {
+	ints, _ := wire.LeadingInts(make([]int64, 0, 8), reply)
 	six := len(ints) > 5
 	if len(ints) < 5 || !six && (m == upTo || m == raise || m == reserve || b.kind == slotsKind) {
 		return Result{}, 0, wire.ErrReply

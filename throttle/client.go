@@ -42,15 +42,14 @@ type Event struct {
 // hooks and the Logger's handler must not use them: such a call may wait for itself. A hook that panics may end the
 // program: some calls run in goroutines of the Client.
 type Client struct {
-	conn     *wire.Conn
-	o        options // defaults of the limiters, and the client's own
-	all      limiter // of All and SettleAll, which have the defaults
-	closed   ending
-	now      func() time.Time
-	ownClock bool      // now isn't time.Now
-	leases   sync.Map  // map[*Lease]nil: every lease that isn't closed
-	inside   *Client   // of FailLocal; nil: no limiter has it
-	own      io.Closer // the client of go-redis that Open has made; else nil
+	conn   *wire.Conn
+	o      options // defaults of the limiters, and the client's own
+	all    limiter // of All and SettleAll, which have the defaults
+	closed ending
+	now    func() time.Time
+	leases sync.Map  // map[*Lease]nil: every lease that isn't closed
+	inside *Client   // of FailLocal; nil: no limiter has it
+	own    io.Closer // the client of go-redis that Open has made; else nil
 
 	mu      sync.Mutex
 	names   map[declared]*family // all that were not refused
@@ -80,13 +79,13 @@ func New(rdb Processor, with ...Option) (*Client, error) {
 func newClient(rdb Processor, o options) *Client {
 	c := &Client{o: o, now: time.Now, names: map[declared]*family{}, kinds: map[string]bounds{}, wrong: map[string]error{}, closed: newEnding()}
 	if clock, own := rdb.(interface{ Now() time.Time }); own {
-		c.now, c.ownClock = clock.Now, true
+		c.now = clock.Now
 	}
 	c.conn = wire.New(rdb, c.now, o.logger, o.script)
 	if o.fallback == failedLocal {
 		c.decidesHere()
 	}
-	c.all.family = c.newFamily("", bounds{}, o.settings)
+	c.all.family = c.newFamily("", o.settings)
 	return c
 }
 
@@ -154,7 +153,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 			if o.fallback == failedLocal {
 				c.decidesHere()
 			}
-			f = c.newFamily(name, b, o.settings)
+			f = c.newFamily(name, o.settings)
 			c.names[of] = f
 			if !b.merges() && o.units > c.o.units {
 				c.o.logger.Warn("throttle: a Policy, Slots and a limit with a Lockout have no Budget", "name", name)
@@ -169,7 +168,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 		c.refused = append(c.refused, what)
 		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
 	}
-	f := c.newFamily(name, b, o.settings)
+	f := c.newFamily(name, o.settings)
 	f.err = err
 	return limiter{f, b}
 }

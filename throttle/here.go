@@ -43,8 +43,15 @@ func (l *limiter) falls(v string, cause error) bool {
 	return l.fallback == failedLocal && l.kind != policyKind && Undecided(cause) && !slices.Contains(withoutFallback, v)
 }
 
-// here returns the limiter of this process, which has a share of the limit.
-func (l *limiter) here() limiter { return limiter{l.inner, l.bounds.part(l.share)} }
+// otherwise is what a verb returns after an error: the decision of this process, with a share of the limit, or another fallback.
+func (l *limiter) otherwise(v string, n int64, cause error, decide func(here limiter) (Result, error)) (Result, error) {
+	if !l.falls(v, cause) {
+		return l.failed(v, n, cause)
+	}
+	r, err := decide(limiter{l.inner, l.bounds.part(l.share)})
+	r.locally(cause)
+	return r, err
+}
 
 // part returns a share of the bounds: fewer units, or one unit in a longer period.
 func (b bounds) part(share float64) bounds {

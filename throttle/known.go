@@ -23,28 +23,35 @@ type decision struct {
 	err    error
 }
 
-func (c *Client) newFamily(name string, b bounds, s settings) *family {
-	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s, declared: *b.boxed()}
+func (c *Client) newFamily(name string, s settings) *family {
+	f := &family{c: c, name: name, prefix: c.o.keyPrefix + name + ":", settings: s}
 	if c.inside != nil {
-		f.inner = c.inside.newFamily(name, bounds{}, c.inside.o.settings)
+		f.inner = c.inside.newFamily(name, c.inside.o.settings)
 	}
 	f.wait.Limit, f.wait.Name = s.timeout, name
 	f.unseen = s.units > 0 && c.o.observe == nil
-	f.keys = local.Keys[bounds]{Units: s.units, Hold: s.hold, Timers: !c.ownClock, Closed: &c.closed.Bool, Grew: f.sweepLater}
+	f.keys = local.Keys[bounds]{Units: s.units, Hold: s.hold, Closed: &c.closed.Bool, Grew: f.sweepLater}
 	f.calls = local.Merge[spot, decision]{Limit: s.timeout, Slack: s.timeout / wire.Steps, Late: errLate, Ended: wire.ErrClosed,
 		Ask: func(ctx context.Context, at spot, callers int64) decision {
 			return limiter{f, at.bounds}.ask(ctx, at.key, callers)
 		},
 		Start: func(call func()) bool { return !c.closed.Load() && c.conn.Start(call) },
 	}
+	if s.units == 0 { // two calls would take units ahead
+		f.calls.Many = manyCallers
+	}
 	return f
 }
+
+// manyCallers is how many callers of a key don't wait for the call that is under way.
+const manyCallers = 64
 
 var errLate = fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded)
 
 // merge asks for one unit, alone or with others. It sets r, which is the zero Result.
 func (l limiter) merge(ctx context.Context, key string, r *Result) error {
-	d, place, err := l.calls.Do(ctx, spot{key, l.bounds})
+	at, own := spot{key, l.bounds}, decision{}
+	d, place, err := l.calls.Do(ctx, &at, &own)
 	if err != nil {
 		return err
 	}
@@ -120,11 +127,7 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 
 // spend spends one unit of a key, if there is one, and sets r.
 func (l *limiter) spend(key string, r *Result) bool {
-	now := time.Duration(0)
-	if !l.keys.Timers {
-		now = l.c.conn.Now()
-	}
-	u, spent := l.keys.Spend(key, &l.bounds, now)
+	u, spent := l.keys.Spend(key, &l.bounds, l.c.conn.Now())
 	if u.Low != nil {
 		l.startAhead(u.Low)
 	}

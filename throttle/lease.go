@@ -85,7 +85,7 @@ func mayHold(err error) bool {
 func (l limiter) forget(lease *Lease, key, holder string, lost bool) {
 	if lease == nil && lost || lease != nil && lease.Cause != nil {
 		l.c.conn.Start(func() {
-			_, _ = l.c.conn.General(context.Background(), &l.wait, nil, "GO.RELEASE", l.prefix+key, holder)
+			_, _ = l.c.conn.Do(context.Background(), &l.wait, nil, "GO.RELEASE", l.prefix+key, holder)
 		})
 	}
 }
@@ -94,26 +94,21 @@ func (l limiter) lease(ctx context.Context, key, holder string) (lease *Lease, r
 	if err := l.check(ctx, "Lease", 1, take); err != nil {
 		return nil, Result{}, err
 	}
-	lease = &Lease{l: l, key: key, holder: holder, renewed: make(chan struct{}), closed: newEnding()}
+	lease = &Lease{key: key, holder: holder, renewed: make(chan struct{}), closed: newEnding()}
 	sent := time.Now()
-	r, err = l.slot(ctx, key, holder, take)
-	if l.falls("Lease", err) {
-		cause := err
-		if lease, r, err = l.here().lease(ctx, key, holder); lease != nil {
-			lease.locally(cause)
-		}
-		r.locally(cause)
-		return lease, r, err
+	ask := func(l limiter) (Result, error) {
+		lease.l = l
+		return l.slot(ctx, key, holder, take)
 	}
-	if err != nil {
-		r, err = l.failed("Lease", 1, err)
+	if r, err = ask(l); err != nil {
+		r, err = l.otherwise("Lease", 1, err, ask)
 	}
 	if err != nil || !r.Allowed {
 		return nil, r, err
 	}
 	lease.Result = r
 	lease.ctx, lease.end = context.WithCancelCause(context.WithoutCancel(ctx))
-	if r.Source == fromServer {
+	if r.Source == fromServer || r.Source == failedLocal {
 		go lease.renew(sent)
 	} else { // the lease holds nothing
 		close(lease.renewed)
@@ -130,14 +125,12 @@ func (l *limiter) slot(ctx context.Context, key, holder string, m mode) (r Resul
 	if l.answer != asks {
 		return l.fixed(1), nil
 	}
-	cmd, args := l.wait.Call(ctx)
-	args = append(append(args, l.boxed().first...), holder, "MS")
-	args[0], args[1] = l.kind.command(m), l.prefix+key
-	ints, err := l.c.conn.Do(cmd, args)
+	words := l.appendLimit([]any{l.kind.command(m), l.prefix + key})
+	reply, err := l.c.conn.Do(ctx, &l.wait, nil, append(words, holder, "MS")...)
 	if err != nil {
 		return Result{}, err
 	}
-	r, _, err = l.result(ints, 1, m)
+	r, _, err = l.result(reply, 1, m)
 	return r, err
 }
 
@@ -158,14 +151,11 @@ func (s Slots) take(ctx context.Context, v string, key, holder string, m mode) (
 	if err := s.l.checkHolder(ctx, v, holder); err != nil {
 		return Result{}, err
 	}
-	r, err = s.l.slot(ctx, key, holder, m)
-	switch cause := err; {
-	case s.l.falls(v, err):
-		r, err = (Slots{named{s.l.here()}}).take(ctx, v, key, holder, m)
-		r.locally(cause)
-	case err != nil:
-		r, err = s.l.failed(v, 1, err)
-	case r.Source == fromServer && m == peek:
+	ask := func(l limiter) (Result, error) { return l.slot(ctx, key, holder, m) }
+	if r, err = ask(s.l); err != nil {
+		r, err = s.l.otherwise(v, 1, err, ask)
+	}
+	if m == peek && r.Source == fromServer {
 		if r.Granted = 0; r.Allowed && !r.Renewed { // the reply counts the slot that Take would take
 			r.Remaining++
 		}
@@ -180,7 +170,7 @@ func (s Slots) Release(ctx context.Context, key, holder string) (held bool, err 
 	if err := s.l.checkHolder(ctx, "Release", holder); err != nil || s.l.answer != asks {
 		return false, err
 	}
-	reply, err := s.l.c.conn.General(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
+	reply, err := s.l.c.conn.Do(ctx, &s.l.wait, nil, "GO.RELEASE", s.l.prefix+key, holder)
 	if r.Allowed = err == nil; r.Allowed {
 		r.Source = fromServer
 	}
@@ -207,7 +197,7 @@ func (l *Lease) Token(ctx context.Context) (int64, error) {
 	} else if token := l.token.Load(); token != 0 {
 		return token, nil
 	}
-	reply, err := l.l.c.conn.General(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.holder)
+	reply, err := l.l.c.conn.Do(ctx, &l.l.wait, nil, "ZMSCORE", l.l.prefix+l.key, "\x02"+l.holder)
 	scores, _ := reply.([]any)
 	switch {
 	case err != nil:
@@ -297,7 +287,7 @@ func (l *Lease) Close() error {
 }
 
 func (l *Lease) release() error {
-	_, err := l.l.c.conn.General(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.holder)
+	_, err := l.l.c.conn.Do(context.WithoutCancel(l.ctx), &l.l.wait, nil, "GO.RELEASE", l.l.prefix+l.key, l.holder)
 	return err
 }
 

@@ -144,8 +144,7 @@ func (b bounds) String() string {
 	if b.kind == noKind || b.answer != asks {
 		return "limits from data"
 	}
-	w := b.boxed()
-	words := append(append(w.first[:1:1], w.first[2:]...), w.last[:len(w.last)-1]...)
+	words := append(b.appendLimit([]any{b.kind.command(take)}), b.last()...)
 	if b.zone != nil {
 		words = append(words, b.zone)
 	}

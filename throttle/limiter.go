@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"gothrottle/throttle/internal/local"
@@ -24,14 +23,12 @@ type family struct {
 	name   string
 	prefix string // of its keys
 	settings
-	declared boxed // of the limit of the name: noKind if limits come from data
-	err      error // why every verb is refused
-	recent   [recentLimits]atomic.Pointer[boxed]
-	wait     wire.Timeout
-	inner    *family // decides in this process; nil: no limiter has FailLocal
-	keys     local.Keys[bounds]
-	calls    local.Merge[spot, decision]
-	unseen   bool // nobody observes how units of a budget are spent
+	err    error // why every verb is refused
+	wait   wire.Timeout
+	inner  *family // decides in this process; nil: no limiter has FailLocal
+	keys   local.Keys[bounds]
+	calls  local.Merge[spot, decision]
+	unseen bool // nobody observes how units of a budget are spent
 
 	mu      sync.Mutex
 	sweeper *time.Timer // if a sweep comes
@@ -186,16 +183,11 @@ func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode
 	default:
 		r, err = l.send(ctx, l.clock(), key, n, m)
 	}
-	switch cause := err; {
-	case err == nil:
-	case l.falls(v, err):
-		r, err = l.here().verb(ctx, v, key, n, m)
-		r.locally(cause)
-	default:
+	if err != nil {
 		if v == "Settle" {
 			l.c.conn.Unsettled(&l.wait, err)
 		}
-		r, err = l.failed(v, n, err)
+		r, err = l.otherwise(v, n, err, func(here limiter) (Result, error) { return here.verb(ctx, v, key, n, m) })
 	}
 	if m == peek && l.kind != policyKind {
 		r.Allowed = r.Allowed && r.Remaining > 0
@@ -261,7 +253,7 @@ func (l *limiter) failed(v string, n int64, cause error) (Result, error) {
 	switch {
 	case !Undecided(cause):
 		return Result{}, cause
-	case l.fallback == "" || l.fallback == failedLocal || slices.Contains(withoutFallback, v): // see falls
+	case l.fallback == "" || l.fallback == failedLocal || slices.Contains(withoutFallback, v):
 		return Result{Cause: cause}, cause
 	case l.fallback == failedOpen:
 		r.Allowed, r.Granted = true, n
@@ -278,7 +270,7 @@ func (l limiter) reset(ctx context.Context, key string) (err error) {
 	if err := l.check(ctx, "Reset", 1, peek); err != nil {
 		return err
 	}
-	if _, err = l.c.conn.General(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {
+	if _, err = l.c.conn.Do(ctx, &l.wait, nil, "DEL", l.prefix+key); err == nil {
 		r.Allowed, r.Source = true, fromServer
 	}
 	l.keys.Forget(key)

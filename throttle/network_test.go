@@ -95,7 +95,7 @@ func TestCommand_whatHooksSee(t *testing.T) {
 		"[GO.QUOTA p-aligned:bob 2 3600000 ALIGN 0 MS] go.quota 7\n":          c.Quota("aligned", 2, time.Hour, throttle.In(nil)),
 		"[GO.QUOTA p-month:bob 2 1mo ALIGN -01:30 MS] go.quota 7\n":           c.Quota("month", 2, throttle.Month, throttle.In(time.FixedZone("", -5400))),
 		"[GO.QUOTA p-utc:bob 2 1mo ALIGN 0 MS] go.quota 7\n":                  c.Quota("utc", 2, throttle.Month),
-		"[GO.POLICY p-api:bob 1 MS] go.policy 7\n":                            c.Policy("api"),
+		"[GO.POLICY p-api:bob MS] go.policy 7\n":                              c.Policy("api"),
 	} {
 		require.True(t, must(limiter.Allow(context.WithValue(background, key{}, 7), "bob")).Allowed)
 		require.Equal(t, want, seen)

@@ -6,24 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 
 	"gothrottle/throttle/internal/wire"
 )
-
-// replying answers every command with the same reply, whatever was asked.
-func replying(reply []any) process {
-	return func(_ context.Context, cmd redis.Cmder) error {
-		if cmd, ok := cmd.(interface{ SetVal([]int64) }); ok {
-			ints, _ := wire.LeadingInts(reply)
-			cmd.SetVal(ints)
-			return nil
-		}
-		cmd.(interface{ SetVal(any) }).SetVal(reply)
-		return nil
-	}
-}
 
 // A reply that lacks a part is an error, and admits nothing: neither a panic nor a guess at what is missing.
 func TestReplies_tooShort(t *testing.T) {
@@ -66,19 +52,19 @@ func TestReplies_tooShort(t *testing.T) {
 			if name == "Policy" && n >= 5 {
 				continue // what follows is not read
 			}
-			wantNoDecision(t, fmt.Sprintf("%s: %d of %d", name, n, len(verb.full)), replying(verb.full[:n:n]), verb.call)
+			wantNoDecision(t, fmt.Sprintf("%s: %d of %d", name, n, len(verb.full)), ints(verb.full[:n:n]), verb.call)
 		}
-		c := open(t, replying(verb.full))
+		c := open(t, ints(verb.full))
 		r, err := verb.call(c)
 		assert.NoError(t, err, name)
 		assert.True(t, r.Allowed, name)
 	}
 	all := verbs["AllSlots"]
 	for _, index := range []int64{-1, 1, 1 << 40} {
-		wantNoDecision(t, "an index of no clause", replying(append(inner, index, append(inner, int64(0)))), all.call)
+		wantNoDecision(t, "an index of no clause", ints(append(inner, index, append(inner, int64(0)))), all.call)
 	}
 	for _, each := range []any{nil, int64(1), "text", inner, []any{}, []any{"0", "1", "2", "3", "4", "5"}} {
-		wantNoDecision(t, fmt.Sprint("a clause of ", each), replying(append(inner, int64(0), each)), all.call)
+		wantNoDecision(t, fmt.Sprint("a clause of ", each), ints(append(inner, int64(0), each)), all.call)
 	}
 }
 

@@ -24,9 +24,9 @@ type Reservation struct {
 
 // Reserve asks for n units that fit within maxWait: 0 to 100 years, in whole milliseconds. The units are taken now; the
 // caller acts after Wait. All callers of the key should reserve, with the same limit, without a Lockout.
-func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
-	l := r.l
-	res = &Reservation{l: l, key: key, n: n, cancelled: newEnding()}
+func (a Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Duration) (res *Reservation, err error) {
+	l := a.l
+	res = &Reservation{key: key, n: n, cancelled: newEnding()}
 	began := time.Now()
 	defer func() { l.observe("Reserve", key, began, &res.Result, &err) }()
 	if err := l.check(ctx, "Reserve", n, take); err != nil {
@@ -39,21 +39,21 @@ func (r Rate) Reserve(ctx context.Context, key string, n int64, maxWait time.Dur
 		res.Result = l.fixed(n)
 		return res, nil
 	}
-	result, wait, err := l.do(ctx, key, n, reserve, maxWait)
-	if l.falls("Reserve", err) {
-		cause := err
-		if res, err = (Rate{counts{verbs{named{l.here()}}}}).Reserve(ctx, key, n, maxWait); err == nil {
-			res.locally(cause)
-		}
+	ask := func(l limiter) (r Result, err error) {
+		var wait int64
+		r, wait, err = l.do(ctx, key, n, reserve, maxWait)
+		res.l, res.Wait = l, wire.Millis(wait)
+		return r, err
+	}
+	r, err := ask(l)
+	if err != nil {
+		r, err = l.otherwise("Reserve", n, err, ask)
+	}
+	if res.Result = r; !r.Allowed {
+		res.Wait = 0
 		return res, err
 	}
-	if err != nil {
-		result, err = l.failed("Reserve", n, err)
-	}
-	if res.Result = result; result.Allowed {
-		res.Wait = wire.Millis(wait)
-		res.at = time.Now().Add(res.Wait)
-	}
+	res.at = time.Now().Add(res.Wait)
 	return res, err
 }
 

@@ -38,19 +38,9 @@ func words(args []any) []string {
 	return words
 }
 
-func setReply(cmd redis.Cmder, reply rueidis.RedisResult) (err error) {
-	switch cmd := cmd.(type) {
-	case interface{ SetVal(any) }:
-		var value any
-		value, err = reply.ToAny()
-		cmd.SetVal(value)
-	case interface{ SetVal([]int64) }:
-		var ints []int64
-		ints, err = reply.AsIntSlice()
-		cmd.SetVal(ints)
-	default:
-		err = fmt.Errorf("a command of the type %T", cmd)
-	}
+func setReply(cmd redis.Cmder, reply rueidis.RedisResult) error {
+	value, err := reply.ToAny()
+	cmd.(interface{ SetVal(any) }).SetVal(value)
 	if refused, ok := rueidis.IsRedisErr(err); ok {
 		return replyError(refused.Error())
 	}

@@ -19,7 +19,7 @@ func (k *Keys[L]) Spend(name string, of *L, now time.Duration) (u Unit[L], spent
 
 func (k *Keys[L]) spend(s *Key[L], of *L, now time.Duration) (u Unit[L], spent bool) {
 	g := s.grant.Load()
-	if g == nil || g.of != *of || g.timer == nil && !g.fresh(now, k.Hold) {
+	if g == nil || g.of != *of || !g.fresh(now, k.Hold) {
 		return u, false
 	}
 	left := g.left.Add(-1)
@@ -133,11 +133,6 @@ func (k *Keys[L]) keep(s *Key[L], of *L, sent, now time.Duration, extra int64, r
 	}
 	g := newGrant(s, *of, min(extra, k.Units), sent, r)
 	g.mark = min(int64(s.use.rate*roundTrips*(now-sent).Seconds()), g.units/2)
-	if k.Timers {
-		rest := k.Hold - (now - sent)
-		g.until = time.Now().Add(rest)
-		g.timer = time.AfterFunc(rest, s.endOld)
-	}
 	if first := s.grant.Load(); first == nil || first.left.Load() <= 0 {
 		s.end()
 		s.grant.Store(g)
@@ -177,17 +172,6 @@ func (s *Key[L]) end() {
 	if g := s.grant.Swap(nil); g != nil {
 		g.end()
 		s.use.spent += g.spentSince()
-	}
-}
-
-// endOld ends the grants whose time has passed. A timer that was stopped holds the key, but no grant and no client.
-func (s *Key[L]) endOld() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range []*Grant[L]{s.grant.Load(), s.next} {
-		if g != nil && g.timer != nil && !time.Now().Before(g.until) {
-			g.end()
-		}
 	}
 }
 

@@ -32,7 +32,6 @@ type Reply struct {
 type Keys[L Limit] struct {
 	Units  int64         // held of a key, at most
 	Hold   time.Duration // how long they may be spent
-	Timers bool          // units end by timers, so Spend needs no time
 	Closed *atomic.Bool
 	Grew   func()   // is called when there is one more key, which a Sweep may drop later
 	table  sync.Map // map[string]*Key[L]

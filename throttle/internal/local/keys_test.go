@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,30 +77,17 @@ func TestTake_forgetsTheRate(t *testing.T) {
 	require.Zero(t, more("scarce", first, now))
 }
 
-// Units are forgotten after their time: by a timer, and by a clock of the caller's, which may jump.
+// Units are forgotten after their time, by a clock that may jump.
 func TestSpend_unitsGetOld(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		for _, timers := range []bool{true, false} {
-			k, began := newKeys(10, time.Second), time.Now()
-			k.Timers = timers
-			spend := func(ahead time.Duration) (u Unit[rate], spent bool) {
-				return k.Spend("bob", &first, time.Since(began)+ahead)
-			}
-			time.Sleep(time.Millisecond) // until the reply
-			k.Keep("bob", &first, 0, time.Since(began), 10, &Reply{Remaining: 50, ResetAfter: time.Second})
-			time.Sleep(time.Second - time.Millisecond - 1)
-			u, spent := spend(0)
-			require.True(t, spent)
-			require.Equal(t, Unit[rate]{Remaining: 59, ResetAfter: time.Second}, u)
-			for _, ahead := range []time.Duration{-time.Minute, time.Minute} {
-				_, spent = spend(ahead)
-				require.Equal(t, timers, spent)
-			}
-			time.Sleep(2)
-			_, spent = spend(0)
-			require.False(t, spent)
-		}
-	})
+	k := newKeys(10, time.Second)
+	k.Keep("bob", &first, 0, time.Millisecond, 10, &Reply{Remaining: 50, ResetAfter: time.Second})
+	u, spent := k.Spend("bob", &first, time.Second)
+	require.True(t, spent)
+	require.Equal(t, Unit[rate]{Remaining: 59, ResetAfter: time.Second}, u)
+	for _, now := range []time.Duration{-time.Minute, time.Second + 1, time.Minute} {
+		_, spent = k.Spend("bob", &first, now)
+		require.False(t, spent)
+	}
 }
 
 // One limit of a name holds units of a key, until the units of the last take are old. No sweep drops the key before.
@@ -149,23 +135,6 @@ func TestAhead(t *testing.T) {
 	require.Same(t, g, s.grant.Load())
 	_, spent, _ = k.Take("bob", &first, 10, time.Millisecond)
 	require.EqualValues(t, 10, spent)
-}
-
-// Forget waits for a call that spends units of the key, and stops their timer.
-func TestForget_whileUnitsAreSpent(t *testing.T) {
-	k := newKeys(5, time.Hour)
-	k.Timers = true
-	k.Keep("bob", &first, 0, 0, 5, &plenty)
-	s := k.lock("bob")
-	var all sync.WaitGroup
-	all.Go(func() { k.Forget("bob") })
-	awaitLocked(1)
-	held := s.grant.Load()
-	s.mu.Unlock()
-	all.Wait()
-	require.NotNil(t, held)
-	require.Nil(t, s.grant.Load())
-	require.False(t, held.timer.Stop())
 }
 
 // awaitLocked waits until n goroutines wait for a mutex: a bubble's clock would stand still meanwhile.

@@ -16,8 +16,6 @@ type Grant[L Limit] struct {
 	since     time.Duration // when the command that took them was sent
 	remaining int64         // by the reply
 	reset     time.Duration // by the reply
-	timer     *time.Timer   // ends the grant; nil without Timers
-	until     time.Time     // when it does
 }
 
 func newGrant[L Limit](s *Key[L], of L, units int64, since time.Duration, r *Reply) *Grant[L] {
@@ -38,9 +36,6 @@ func (g *Grant[L]) spentSince() int64 {
 
 // end returns how many units are left, which nobody can spend any more. Nothing holds the grant afterwards.
 func (g *Grant[L]) end() int64 {
-	if g.timer != nil {
-		g.timer.Stop()
-	}
 	left := max(g.left.Swap(0), 0)
 	g.units -= left
 	return left

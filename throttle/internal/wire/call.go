@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync/atomic"
@@ -9,51 +10,22 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// command is a command of this package.
-type command interface {
-	redis.Cmder
-	context() *within
-	asked() []any    // the words of the call, whose second one is its key
-	set(words []any) // they are sent
-	answered() bool  // there is a reply that isn't an error
-}
-
-// once is what commands have in common.
-type once struct {
-	within within
-	words  []any
+// call is one command.
+type call struct {
+	redis.Cmd        // as it is sent
+	within    within // its context
+	words     []any  // as the caller gave them
+	done      chan struct{}
+	err       error // not the command's own, which go-redis may still set
+	gone      bool  // the caller does not wait any more: the command is not sent
 }
 
 // NoRetry makes go-redis send the command once: a call that is sent twice takes its units twice.
-func (*once) NoRetry() bool { return true }
+func (*call) NoRetry() bool { return true }
 
-func (o *once) context() *within { return &o.within }
-func (o *once) asked() []any     { return o.words }
-
-// Call is one command whose reply is an array of integers.
-type Call struct {
-	once
-	redis.IntSliceCmd
-	args [9]any
-}
-
-func (c *Call) answered() bool { return c.Val() != nil }
-
-func (c *Call) set(words []any) {
-	c.IntSliceCmd = *redis.NewIntSliceCmd(&c.within, words...)
-	c.SetStepCount(keyStep)
-}
-
-// generalCall is one command with a reply of any form.
-type generalCall struct {
-	once
-	*redis.Cmd
-}
-
-func (c *generalCall) answered() bool { return c.Val() != nil }
-
-func (c *generalCall) set(words []any) {
-	c.Cmd = redis.NewCmd(&c.within, words...)
+// set sets what is sent.
+func (c *call) set(words []any) {
+	c.Cmd = *redis.NewCmd(&c.within, words...)
 	c.SetStepCount(keyStep)
 }
 
@@ -61,40 +33,25 @@ func (c *generalCall) set(words []any) {
 // commands before its first command, and takes up to 5 s for that, whatever the context says.
 const keyStep = 1
 
-func newGeneralCall(w within, words []any) *generalCall {
-	c := &generalCall{once: once{w, words}}
+func newCall(w within, words []any) *call {
+	c := &call{within: w, words: words}
 	c.set(words)
 	return c
 }
 
-// Call returns a command with this time limit and the values of the caller's context, and a place for its words.
-func (t *Timeout) Call(ctx context.Context) (c *Call, words []any) {
-	c = &Call{once: once{within: t.within(ctx)}}
-	return c, c.args[:0]
-}
-
-// Do sends a command of these words and returns its reply. After an error go-redis may still use the command.
-func (c *Conn) Do(cmd *Call, words []any) ([]int64, error) {
-	cmd.words = words
-	c.address(cmd, nil)
+// Do sends a command and returns its reply. It has the values of the caller's context. The second word is its first key; more
+// has the others.
+func (c *Conn) Do(ctx context.Context, t *Timeout, more []any, words ...any) (any, error) {
+	cmd := &call{within: within{t.deadline(), ctx, t}, words: words}
+	cmd.set(c.address(words, more))
 	if err := c.send(cmd); err != nil {
 		return nil, err
 	}
 	return cmd.Val(), nil
 }
 
-// General sends a command whose reply has any form. The second word is its first key; more has the others.
-func (c *Conn) General(ctx context.Context, t *Timeout, more []any, words ...any) (any, error) {
-	cmd := newGeneralCall(t.within(ctx), words)
-	c.address(cmd, more)
-	if err := c.send(cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Val(), nil
-}
-
-// LeadingInts splits a reply into its first integers and what follows them.
-func LeadingInts(reply any) (ints []int64, rest []any) {
+// LeadingInts splits a reply into its first integers, which it appends to ints, and what follows them.
+func LeadingInts(ints []int64, reply any) (_ []int64, rest []any) {
 	items, _ := reply.([]any)
 	for i, item := range items {
 		n, ok := item.(int64)
@@ -128,11 +85,6 @@ type Timeout struct {
 // Steps is how many contexts are made within one time limit, so a call may lose that part of its limit.
 const Steps = 16
 
-// within returns the context of a command that is sent now.
-func (t *Timeout) within(ctx context.Context) within {
-	return within{t.deadline(), ctx, t}
-}
-
 // deadline returns a context that ends with the time limit of a call that begins now. Calls that begin within a short time
 // of each other share it, because a timer for each call would cost more than the call's own work.
 func (t *Timeout) deadline() context.Context {
@@ -162,6 +114,17 @@ func (w *within) hasty() bool {
 	end, ends := w.caller.Deadline()
 	limit, _ := w.Deadline()
 	return ends && end.Before(limit)
+}
+
+// await waits until something is done, the time limit or the caller's context has ended.
+func (w *within) await(done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-w.Done():
+	case <-w.caller.Done():
+	}
+	return cmp.Or(w.caller.Err(), w.Err())
 }
 
 // ended returns the error of a caller's context that has ended, even if its timer has not run yet.

@@ -29,7 +29,7 @@ const (
 	shortestPause   = 100 * time.Millisecond
 	longestPause    = 500 * time.Millisecond
 	mostInUse       = 64               // connections of a client, more or less
-	untried         = 10 * time.Second // after its pause an open circuit counts for the log this long, if nobody tries it
+	untried         = 10 * time.Second // after a failure an open circuit counts for the log this long, if nobody tries it
 )
 
 // admits reports whether a call with this time limit may be sent now. If it is the one that tries a failing server again,
@@ -54,8 +54,12 @@ func (l *lane) failed(c *Conn, began, limit time.Duration, err error) {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		limit = 0
 	}
-	if l.opens(began, c.Now(), limit, closedInUse(err) && pooled(c.rdb)) && !c.away.Swap(true) {
-		c.logger.Warn("throttle: the server is unavailable", "error", err)
+	now := c.Now()
+	if l.opens(c, began, now, limit, closedInUse(err) && pooled(c.rdb)) {
+		c.failed.Store(int64(now))
+		if !c.away.Swap(true) {
+			c.logger.Warn("throttle: the server is unavailable", "error", err)
+		}
 	}
 	// A cluster client asks for the masters again when it tries a call on another node, but calls of this package are sent
 	// once. It asks in the background, once at a time.
@@ -73,27 +77,31 @@ func closedInUse(err error) bool {
 
 // opens counts a failure, and reports whether the circuit opens, or its pause gets longer. It opens only if the failures in
 // a row began at least this long ago. A connection that was closed in use counts after mostInUse others.
-func (l *lane) opens(began, now, least time.Duration, inUse bool) bool {
+func (l *lane) opens(c *Conn, began, now, least time.Duration, inUse bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	c := &l.circuit
-	if c.open && began < c.tried {
+	o := &l.circuit
+	if o.open && began < o.tried {
 		return false
 	}
 	l.fails.Store(true)
-	if inUse && !c.open {
-		if c.closed++; c.closed <= mostInUse {
+	if inUse && !o.open {
+		if o.closed++; o.closed <= mostInUse {
 			return false
 		}
 	}
-	if c.failures++; c.failures == 1 {
-		c.since = now
+	if o.failures++; o.failures == 1 {
+		o.since = now
 	}
-	if c.open = c.open || c.failures >= circuitFailures && now-c.since >= least; !c.open {
+	if !o.open && (o.failures < circuitFailures || now-o.since < least) {
 		return false
 	}
-	c.pause = max(min(2*c.pause, longestPause), shortestPause)
-	c.tried, c.until = now, now+c.pause-rand.N(c.pause/4) // so that processes that failed together don't try together
+	if !o.open {
+		o.open = true
+		c.open.Add(1)
+	}
+	o.pause = max(min(2*o.pause, longestPause), shortestPause)
+	o.tried, o.until = now, now+o.pause-rand.N(o.pause/4) // so that processes that failed together don't try together
 	return true
 }
 
@@ -106,41 +114,22 @@ func (l *lane) undecided(began time.Duration) {
 	}
 }
 
-// works notes that the server decides.
+// works notes that the server decides. A circuit that nobody has tried for long does not count for the log: perhaps its keys are
+// not used any more, and it stays open.
 func (l *lane) works(c *Conn) {
+	if !c.found.Load() {
+		c.found.Store(true)
+	}
 	if l.fails.Load() {
 		l.mu.Lock()
+		if l.circuit.open {
+			c.open.Add(-1)
+		}
 		l.circuit = circuit{}
 		l.fails.Store(false)
 		l.mu.Unlock()
 	}
-	if !c.away.Load() {
-		return
-	}
-	last, now := c.asked.Load(), int64(c.Now())
-	if now-last >= int64(shortestPause) && c.asked.CompareAndSwap(last, now) && !c.anyFails() && c.away.Swap(false) {
+	if c.away.Load() && (c.open.Load() == 0 || int64(c.Now()) > c.failed.Load()+int64(untried)) && c.away.Swap(false) {
 		c.logger.Info("throttle: the server decides again")
 	}
-}
-
-// anyFails reports whether a circuit is open. One that was not tried recently does not count: perhaps nobody uses its keys
-// any more, and it stays open.
-func (c *Conn) anyFails() (fails bool) {
-	now := c.Now()
-	look := func(l *lane) {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		fails = fails || l.circuit.open && now < l.circuit.until+untried
-	}
-	c.byLimit.Range(func(_, all any) bool {
-		for i := range all.(*lanes).slots {
-			look(&all.(*lanes).slots[i])
-		}
-		all.(*lanes).masters.Range(func(_, l any) bool {
-			look(l.(*lane))
-			return !fails
-		})
-		return !fails
-	})
-	return fails
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -25,18 +26,20 @@ type Processor interface {
 
 // Conn sends calls. Its methods may be called concurrently.
 type Conn struct {
-	rdb     Processor
-	clock   func() time.Time
-	logger  *slog.Logger
-	byLimit sync.Map       // map[time.Duration]*lanes
-	found   atomic.Bool    // the masters of a cluster have been found
-	sha     any            // of the script, nil if the module decides
-	base    time.Time      // the times of circuits count from here
-	advised atomic.Int64   // when the log last had a record of a missing module: see due
-	away    atomic.Bool    // the log has said that the server is unavailable
-	asked   atomic.Int64   // when it was last found out whether it still is, by Now
-	running sync.WaitGroup // goroutines that Stop waits for
-	ignores bool           // rdb ignores contexts, so no caller waits for it in its own goroutine
+	rdb       Processor
+	clock     func() time.Time
+	logger    *slog.Logger
+	byLimit   sync.Map       // map[time.Duration]*lanes
+	found     atomic.Bool    // go-redis has found the masters of a cluster
+	sha       any            // of the script, nil if the module decides
+	base      time.Time      // the times of circuits count from here
+	advised   atomic.Int64   // when the log last had a record of a missing module: see due
+	away      atomic.Bool    // the log has said that the server is unavailable
+	open      atomic.Int64   // how many circuits are
+	failed    atomic.Int64   // when one of them opened or its pause got longer, by Now
+	running   sync.WaitGroup // goroutines that Stop waits for
+	pipelines                // nil: rdb has none
+	ignores   bool           // rdb ignores contexts, so no caller waits for it in its own goroutine
 
 	mu      sync.Mutex
 	stopped bool // no goroutine starts any more
@@ -45,6 +48,7 @@ type Conn struct {
 // New returns a Conn that does not connect. It calls the module, or the script.
 func New(rdb Processor, clock func() time.Time, logger *slog.Logger, byScript bool) *Conn {
 	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock(), ignores: ignoresContexts(rdb)}
+	c.pipelines, _ = rdb.(pipelines)
 	if byScript {
 		c.sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))
 	}
@@ -58,6 +62,16 @@ func (c *Conn) Now() time.Duration { return c.clock().Sub(c.base) }
 func (c *Conn) Sharded() bool {
 	_, shards := c.rdb.(ring)
 	return shards
+}
+
+// HashTag returns the text between the first brace and the next closing one, or the key if that is nothing.
+func HashTag(key string) string {
+	if from := strings.IndexByte(key, '{'); from >= 0 {
+		if to := strings.IndexByte(key[from+1:], '}'); to > 0 {
+			return key[from+1 : from+1+to]
+		}
+	}
+	return key
 }
 
 // Start starts a goroutine that Stop waits for, and reports whether it did: after Stop it does not.

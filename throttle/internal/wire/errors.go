@@ -102,20 +102,20 @@ const adviceEvery = time.Minute
 
 // complain logs what to do about a call that fails until somebody changes the set-up. A missing module is one cause for all
 // limiters.
-func (c *Conn) complain(cmd command, err error) {
+func (c *Conn) complain(cmd *call, err error) {
 	var reply redis.Error
 	all := errors.Is(err, ErrNoModule)
 	if !errors.As(err, &reply) || !all && !errors.Is(err, ErrParams) && !strings.HasPrefix(reply.Error(), "NOPERM") {
 		return
 	}
-	text, by := strings.TrimPrefix(reply.Error(), "ERR "), cmd.context().by
+	text, by := strings.TrimPrefix(reply.Error(), "ERR "), cmd.within.by
 	i := slices.IndexFunc(advice[:], func(row [2]string) bool { return strings.HasPrefix(text, row[0]) })
 	last := &by.advised[i]
 	if all {
 		last = &c.advised
 	}
 	if due(last, c.Now()) {
-		c.logger.Error("throttle: calls fail until the set-up is changed", "name", by.Name, "command", cmd.asked()[0], "key", cmd.asked()[1],
+		c.logger.Error("throttle: calls fail until the set-up is changed", "name", by.Name, "command", cmd.words[0], "key", cmd.words[1],
 			"error", reply, "do", advice[i][1])
 	}
 }

@@ -24,22 +24,13 @@ type lane struct {
 	mu         sync.Mutex
 	circuit    circuit
 	underWay   int
-	queue      []*queued
+	queue      []*call
 	hurry      *time.Timer   // when the queue is sent although laneWidth are under way
 	loading    chan struct{} // closed when the EVAL under way has ended
 	texts      atomic.Int64  // how many have ended
 	connecting bool          // see Conn.connect
 	connected  time.Time     // when it has succeeded
-	rest       time.Duration // after a try that has failed
-	rested     time.Time     // the end of that rest
-}
-
-// queued is a command that waits for its turn.
-type queued struct {
-	command
-	done chan struct{} // closed when the reply is in the command, or err is set
-	err  error         // not in the command, which go-redis may still use
-	gone bool          // the caller does not wait any more: the command is not sent
+	rested     time.Time     // after it has failed: when the next try may begin
 }
 
 const (
@@ -49,55 +40,40 @@ const (
 	maxPipeline = 512 // commands
 )
 
-// Lanes are there so that a dead node of a cluster does not hold up the calls to others. A master has one lane, as a shard of a
-// ring and a single server have. Where the masters aren't known, a lane has 64 slots in a row, which are mostly one node's.
-// Until a cluster client has found its masters, there is one lane. Types that embed a client of go-redis are like the client.
+// Lanes are there so that a dead node of a cluster does not hold up the calls to others: each master, shard of a ring or single
+// server has one. Types that embed a client of go-redis are like the client.
 //
 // Calls with other time limits have other lanes. A server that is too slow for one limit may be quick enough for another, and no call
 // waits behind one that may take longer.
 type lanes struct {
-	slots   []lane
-	masters sync.Map // map[string]*lane: the masters of a cluster or the shards of a ring, by address
+	first   lane     // of the only server, or of those that aren't known
+	servers sync.Map // map[string]*lane: the masters of a cluster or the shards of a ring, by address
 }
 
-const clusterLanes = 256
-
-// lanes returns those of a time limit.
-func (c *Conn) lanes(t *Timeout) *lanes {
-	if known := t.lanes.Load(); known != nil {
-		return known
-	}
-	n := clusterLanes
-	if _, one := c.rdb.(interface{ Options() *redis.Options }); one {
-		n = 1
-	}
-	all, _ := c.byLimit.LoadOrStore(t.Limit, &lanes{slots: make([]lane, n)})
-	t.lanes.Store(all.(*lanes))
-	return all.(*lanes)
-}
-
-// lane returns the lane of a call for a key. A cluster client that does not know its masters yet looks for them.
-func (c *Conn) lane(w *within, key string) *lane {
-	all := c.lanes(w.by)
-	if len(all.slots) == 1 {
-		return &all.slots[0]
+// lane returns the lane of a key for calls with a time limit.
+func (c *Conn) lane(t *Timeout, key string) *lane {
+	all := t.lanes.Load()
+	if all == nil {
+		shared, _ := c.byLimit.LoadOrStore(t.Limit, &lanes{})
+		all = shared.(*lanes)
+		t.lanes.Store(all)
 	}
 	var server *redis.Client
 	switch rdb := c.rdb.(type) {
 	case cluster:
-		if server = c.look(w, rdb, key, &all.slots[0]); server == nil && !c.found.Load() {
-			return &all.slots[0]
+		if c.found.Load() { // else the call would wait until go-redis has found the masters
+			server, _ = rdb.MasterForKey(context.Background(), key)
 		}
 	case ring:
 		server, _ = rdb.GetShardClientForKey(key)
 	}
 	if server == nil {
-		return &all.slots[slot(key)/(slots/clusterLanes)]
+		return &all.first
 	}
 	addr := server.Options().Addr
-	l, known := all.masters.Load(addr)
+	l, known := all.servers.Load(addr)
 	if !known {
-		l, _ = all.masters.LoadOrStore(addr, new(lane))
+		l, _ = all.servers.LoadOrStore(addr, new(lane))
 	}
 	return l.(*lane)
 }
@@ -107,42 +83,23 @@ type ring interface {
 	GetShardClientForKey(string) (*redis.Client, error)
 }
 
+// pipelines is a client that has them.
+type pipelines interface{ Pipeline() redis.Pipeliner }
+
 // cluster is a client that knows masters.
 type cluster interface {
 	MasterForKey(context.Context, string) (*redis.Client, error)
 }
 
-// look returns the master of a key, or nil. Before the masters are known a call may wait for them as long as for a reply. So
-// once such a call has failed on the first lane, nobody looks until another succeeds: go-redis looks for the masters itself.
-func (c *Conn) look(w *within, rdb cluster, key string, first *lane) *redis.Client {
-	var ctx context.Context = w
-	if !c.found.Load() {
-		if first.fails.Load() {
-			return nil
-		}
-		if w.hasty() {
-			ctx = w.caller
-		}
-	}
-	master, err := rdb.MasterForKey(ctx, key)
-	if err != nil {
-		return nil
-	}
-	if !c.found.Load() {
-		c.found.Store(true)
-	}
-	return master
-}
-
 // send sends a command on the lane of its key, unless the lane's circuit is open. It also returns if the deadline of the
 // caller's context passes before the time limit: the command then goes on.
-func (c *Conn) send(cmd command) error {
-	w := cmd.context()
+func (c *Conn) send(cmd *call) error {
+	w := &cmd.within
 	if err := ended(w.caller); err != nil {
 		return fmt.Errorf("throttle: %w", err)
 	}
-	key := cmd.asked()[1].(string)
-	l := c.lane(w, key)
+	key := cmd.words[1].(string)
+	l := c.lane(w.by, key)
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
 		if began = c.Now(); !l.admits(began, w.by.Limit) {
@@ -179,12 +136,11 @@ func (c *Conn) send(cmd command) error {
 }
 
 // connectTimeout bounds how long go-redis may take to set up a connection. Close waits for a try to connect, which sets up
-// one and then the others. A try that fails is followed by a rest, and each further rest is about twice as long: a busy
-// server gets no work done if a hundred processes set up connections all the time.
+// one and then the others. A try that fails is followed by a rest of 1 to 3 times shortestRest: a busy server gets no work
+// done if a hundred processes set up connections all the time.
 const (
 	connectTimeout = 500 * time.Millisecond
-	shortestRest   = 500 * time.Millisecond
-	longestRest    = 4 * time.Second
+	shortestRest   = 2 * time.Second
 )
 
 // connect sets up the connections of a lane, after a call has failed at its time limit: within the limits of calls
@@ -219,13 +175,11 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 func (l *lane) tried(works bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.connecting = false
-	if works {
-		l.connected, l.rest = time.Now(), 0
-		return
+	if l.connecting = false; works {
+		l.connected = time.Now()
+	} else {
+		l.rested = time.Now().Add(shortestRest + rand.N(2*shortestRest))
 	}
-	l.rest = min(max(2*l.rest, shortestRest), longestRest)
-	l.rested = time.Now().Add(l.rest/2 + rand.N(l.rest))
 }
 
 // pooled reports whether a client has connections that go-redis sets up within the time limit of a call.
@@ -238,20 +192,20 @@ func pooled(rdb Processor) bool {
 // go-redis has a pool of its own for pipelines. If the first connection fails, it sets up no others. It returns the first
 // error of read.
 func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) error, words ...any) error {
-	ask := func(send func(*generalCall) error) func() error {
+	ask := func(send func(*call) error) func() error {
 		return func() error {
-			cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
+			cmd := newCall(within{Context: ctx, caller: ctx}, words)
 			err := Classify(send(cmd))
 			return read(cmd.Val(), err)
 		}
 	}
-	alone := ask(func(cmd *generalCall) error { return rdb.Process(ctx, cmd) })
+	alone := ask(func(cmd *call) error { return rdb.Process(ctx, cmd) })
 	if err := alone(); err != nil || !pooled(rdb) {
 		return err
 	}
 	all := slices.Repeat([]func() error{alone}, laneWidth)
-	if p, ok := rdb.(interface{ Pipeline() redis.Pipeliner }); ok {
-		all = slices.Concat(all, slices.Repeat([]func() error{ask(func(cmd *generalCall) error {
+	if p, ok := rdb.(pipelines); ok {
+		all = slices.Concat(all, slices.Repeat([]func() error{ask(func(cmd *call) error {
 			pipe := p.Pipeline()
 			_ = pipe.Process(ctx, cmd)
 			_, err := pipe.Exec(ctx)
@@ -264,44 +218,39 @@ func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) e
 // warmPipelines is how many connections for pipelines are set up: go-redis has 10 of them unless its options say otherwise.
 const warmPipelines = 8
 
-// send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller.
-func (l *lane) send(c *Conn, cmd command) error {
-	w := cmd.context()
-	hasty := w.hasty() || c.ignores
+// send sends a command and waits for its reply, or until its turn comes too late for the time limit or for the caller. A client
+// without pipelines has no queue.
+func (l *lane) send(c *Conn, cmd *call) error {
+	w := &cmd.within
 	l.mu.Lock()
-	turn := l.underWay < laneWidth
+	turn := l.underWay < laneWidth || c.pipelines == nil
 	if turn {
 		l.underWay++
 	}
-	if turn && !hasty {
+	if turn && !w.hasty() && !c.ignores {
 		l.mu.Unlock()
 		defer l.next(c)
 		return c.rdb.Process(w, cmd)
 	}
-	q := &queued{command: cmd, done: make(chan struct{})}
+	cmd.done, cmd.gone = make(chan struct{}), false
 	if !turn {
 		if len(l.queue) == 0 {
 			l.hurryUp(c, w.by.Limit/hurryPart)
 		}
-		l.queue = append(l.queue, q)
+		l.queue = append(l.queue, cmd)
 	}
 	l.mu.Unlock()
 	if turn { // a goroutine of its own: the caller may go before the reply comes
-		l.flush(c, []*queued{q})
+		l.flush(c, []*call{cmd})
 	}
-	select {
-	case <-q.done:
-		return q.err
-	case <-w.Done():
-	case <-w.caller.Done():
+	err := w.await(cmd.done)
+	if err == nil {
+		return cmd.err
 	}
 	l.mu.Lock()
-	q.gone = true
+	cmd.gone = true
 	l.mu.Unlock()
-	if err := w.caller.Err(); err != nil {
-		return err
-	}
-	return w.Err()
+	return err
 }
 
 // next sends the commands that wait, after a command or a pipeline has ended. If none waits, one less is under way.
@@ -337,10 +286,10 @@ func (l *lane) hurryUp(c *Conn, after time.Duration) {
 }
 
 // take removes the oldest commands from the queue, and returns those whose callers still wait.
-func (l *lane) take() (batch []*queued) {
+func (l *lane) take() (batch []*call) {
 	for len(batch) == 0 && len(l.queue) > 0 { // what it looks at does not grow with the queue
 		n := min(len(l.queue), maxPipeline)
-		batch = slices.DeleteFunc(l.queue[:n:n], func(q *queued) bool { return q.gone })
+		batch = slices.DeleteFunc(l.queue[:n:n], func(q *call) bool { return q.gone })
 		l.queue = l.queue[n:]
 	}
 	if len(l.queue) == 0 { // so that nothing holds the commands
@@ -353,12 +302,12 @@ func (l *lane) take() (batch []*queued) {
 
 // flush sends commands in one pipeline, in a goroutine of its own. Its context is the first caller's, with the latest of
 // all time limits. Once the client is closed, the commands end unsent.
-func (l *lane) flush(c *Conn, batch []*queued) {
-	w := *batch[0].context()
+func (l *lane) flush(c *Conn, batch []*call) {
+	w := batch[0].within
 	end, _ := w.Deadline()
 	for _, q := range batch {
-		if later, _ := q.context().Deadline(); later.After(end) {
-			w.Context, end = q.context().Context, later
+		if later, _ := q.within.Deadline(); later.After(end) {
+			w.Context, end = q.within.Context, later
 		}
 	}
 	finish := func() {
@@ -375,22 +324,19 @@ func (l *lane) flush(c *Conn, batch []*queued) {
 	}
 }
 
-// sendAll sends commands in one pipeline, if the client of go-redis has pipelines, and sets the error of each.
-func (c *Conn) sendAll(ctx context.Context, batch []*queued) {
-	p, ok := c.rdb.(interface{ Pipeline() redis.Pipeliner })
-	if !ok || len(batch) == 1 {
-		for _, q := range batch {
-			q.err = c.rdb.Process(ctx, q.command)
-		}
+// sendAll sends commands, several in one pipeline, and sets the error of each.
+func (c *Conn) sendAll(ctx context.Context, batch []*call) {
+	if len(batch) == 1 {
+		batch[0].err = c.rdb.Process(ctx, batch[0])
 		return
 	}
-	pipe := p.Pipeline()
+	pipe := c.pipelines.Pipeline()
 	for _, q := range batch {
-		_ = pipe.Process(ctx, q.command)
+		_ = pipe.Process(ctx, q)
 	}
 	_, failed := pipe.Exec(ctx)
 	for _, q := range batch {
-		if q.err = q.Err(); q.err == nil && !q.answered() {
+		if q.err = q.Err(); q.err == nil && q.Val() == nil {
 			q.err = failed // of a hook that sent nothing
 		}
 	}

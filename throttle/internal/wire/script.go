@@ -11,13 +11,12 @@ import (
 	"gothrottle/script"
 )
 
-// address sets what a call sends: its own words, or those that call the script. Its keys are the second word, and more.
-func (c *Conn) address(cmd command, more []any) {
-	words := cmd.asked()
+// address returns what a call sends: its own words, or those that call the script.
+func (c *Conn) address(words, more []any) []any {
 	if c.sha != nil && strings.HasPrefix(words[0].(string), "GO.") {
-		words = c.byScript(words, more)
+		return c.byScript(words, more)
 	}
-	cmd.set(words)
+	return words
 }
 
 // byScript returns the words that call the script.
@@ -36,8 +35,8 @@ func text(words []any) []any {
 
 // sendText sends a call again that was not run, because the server didn't know the script: EVAL makes it known. One call of a
 // lane at a time sends the text. The others wait, and try EVALSHA once more. texts is how many had ended before the call.
-func (l *lane) sendText(c *Conn, cmd command, texts int64) error {
-	w, words := cmd.context(), cmd.Args()
+func (l *lane) sendText(c *Conn, cmd *call, texts int64) error {
+	words := cmd.Args()
 	l.mu.Lock()
 	loading := l.loading
 	first := loading == nil && l.texts.Load() == texts
@@ -47,12 +46,8 @@ func (l *lane) sendText(c *Conn, cmd command, texts int64) error {
 	}
 	l.mu.Unlock()
 	if loading != nil {
-		select {
-		case <-loading:
-		case <-w.Done():
-			return w.Err()
-		case <-w.caller.Done():
-			return w.caller.Err()
+		if err := cmd.within.await(loading); err != nil {
+			return err
 		}
 	}
 	if !first {
@@ -73,6 +68,9 @@ func (l *lane) loaded(loading chan struct{}) {
 	l.mu.Unlock()
 	close(loading)
 }
+
+// slots is the number of hash slots of a cluster.
+const slots = 16384
 
 // keyAt returns a key of this master of a cluster that begins like key: "" if there is none.
 func (c *Conn) keyAt(ctx context.Context, node *redis.Client, key string) string {
@@ -96,7 +94,7 @@ func (c *Conn) checkScript(ctx context.Context, rdb Processor, key string) error
 	}
 	words := c.byScript([]any{"GO.THROTTLE_RO", key, 0, 1, 1}, nil)
 	ask := func(words ...any) (any, error) {
-		cmd := newGeneralCall(within{Context: ctx, caller: ctx}, words)
+		cmd := newCall(within{Context: ctx, caller: ctx}, words)
 		err := Classify(rdb.Process(ctx, cmd))
 		return cmd.Val(), err
 	}
