@@ -10,7 +10,7 @@ missing=()
 have npm || missing+=(nodejs npm)
 for package in default-jdk-headless php-cli php-predis php-redis \
   ruby ruby-connection-pool ruby-redis ruby-webrick \
-  mypy openssl python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
+  mypy openssl python3-django python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
   python3-venv python3-wheel; do
   installed "$package" || missing+=("$package")
 done
@@ -43,13 +43,13 @@ commonjs node10 types.ts
 END
 
 # Debian's redis-py has no types.
-mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/python/gothrottle_limits
+mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/python/gothrottle
 
 # The wheel of the adapter for Python is built and installed in a venv, which also has the packages of Debian.
 venv=build/out/venv
 rm -rf build/out/wheel $venv
 mkdir -p build/out/wheel
-cp -r --parents adapters/python/gothrottle_limits adapters/python/*.* script/gothrottle.lua build/out/wheel/
+cp -r --parents adapters/python/gothrottle adapters/python/*.* script/gothrottle.lua build/out/wheel/
 /usr/bin/python3 -m venv --system-site-packages $venv
 $venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel/adapters/python
 $venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl

@@ -8,7 +8,7 @@
 // a user with 400. It also starts while the server is away, and logs "no decision" once for each time that the server is
 // away. If the module is missing, it exits with a status above 0 and a message that names GO.THROTTLE.
 //
-// If SCRIPT names the file gothrottle.lua, it decides by the script. Programs in Java, and those for asyncio, don't.
+// If SCRIPT names the file gothrottle.lua, it decides by the script. Programs in Java don't. SCRIPT is 1 for those with our client.
 //
 // It has a time limit far below patience, sends a call once, and has a policy for a server that is away. With
 // GET /wait?user=NAME&units=N, it waits as long as retry_after says and sends again, three times at most, and never waits on -1.
@@ -52,6 +52,7 @@ type example struct {
 	insured bool     // while the server is away it decides by itself
 	sharing int      // 1 if all requests share a connection
 	env     string   // set beside the server's address
+	client  bool     // it uses our client
 	says    string   // what it logs when the server goes away; "no decision" if empty
 }
 
@@ -63,8 +64,9 @@ var table = []example{
 	{file: "php/phpredis.php", runner: php, away: open},
 	{file: "php/predis.php", runner: php, away: closed},
 	{file: "ruby/redis_rb.rb", runner: []string{"ruby"}, away: open},
-	{file: "python/redis_py.py", runner: []string{"/usr/bin/python3"}, away: open},
-	{file: "python/redis_py_asyncio.py", runner: []string{"/usr/bin/python3"}, away: closed},
+	{file: "python/flask_app.py", runner: venv, away: open, client: true},
+	{file: "python/fastapi_app.py", runner: venv, away: closed, client: true},
+	{file: "python/django_app.py", runner: venv, away: open, insured: true, client: true},
 	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, insured: true, says: "storage unreachable"},
 	onNode("node_redis.js", example{away: open}),
 	onNode("ioredis.js", example{away: closed}),
@@ -152,7 +154,7 @@ func TestExamples_silent(t *testing.T) {
 // A server is really stopped and killed, and closes connections that it has no room for.
 func TestExamples_process(t *testing.T) {
 	for _, e := range table {
-		if e.file != "python/redis_py.py" && e.file != "node/node_redis.js" {
+		if e.file != "python/flask_app.py" && e.file != "node/node_redis.js" {
 			continue
 		}
 		t.Run(e.file, func(t *testing.T) {
@@ -229,8 +231,8 @@ func (p *program) exhaust(user string) (admitted int, last *http.Response) {
 	return admitted, last
 }
 
-// waits wants a denied request admitted after the wait that the server returned, by a second or third call, and a request
-// that can never be admitted denied at once, by one call.
+// waits wants a denied request admitted after the wait that the server returned, by a second or third call or, with our
+// client, a reservation, and a request that can never be admitted denied at once, by one call.
 func (p *program) waits(s *server) {
 	until(p.t, "a denied request waits", func(n int) bool {
 		user := fmt.Sprint("cleo", n)
@@ -238,7 +240,7 @@ func (p *program) waits(s *server) {
 		s.Advance(11 * time.Second) // one more, and there is a unit
 		response := p.get(time.Minute, "/wait", url.Values{"user": {user}})
 		calls, _ := s.calls(user)
-		return response.StatusCode == http.StatusOK && calls > 1 && calls <= 3
+		return response.StatusCode == http.StatusOK && (calls > 1 || p.client) && calls <= 3
 	})
 	until(p.t, "a request that can never be admitted", func(n int) bool {
 		user := fmt.Sprint("dan", n)
@@ -367,11 +369,11 @@ func TestExamples_script(t *testing.T) {
 	file, err := filepath.Abs("../script/gothrottle.lua")
 	require.NoError(t, err)
 	for _, e := range table {
-		if strings.Contains(e.file, "redis") && !strings.Contains(e.file, "asyncio") || strings.Contains(e.file, "_tutorial.") {
+		if e.client || strings.Contains(e.file, "redis") || strings.Contains(e.file, "_tutorial.") {
 			t.Run(e.file, func(t *testing.T) {
 				t.Parallel()
 				e.env = "SCRIPT=" + file
-				if e.adapter {
+				if e.adapter || e.client {
 					e.env = "SCRIPT=1"
 				}
 				e.start(t, startServer(t, resp.Options{Bare: true}).Addr).decides()

@@ -10,7 +10,7 @@ class Build(build_py):
     def run(self):
         super().run()
         script = pathlib.Path(__file__).resolve().parents[2] / "script" / "gothrottle.lua"
-        shutil.copy(script, pathlib.Path(self.build_lib, "gothrottle_limits"))
+        shutil.copy(script, pathlib.Path(self.build_lib, "gothrottle"))
 
 
 setup(cmdclass={"build_py": Build})

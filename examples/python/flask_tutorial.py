@@ -2,7 +2,7 @@
 import logging, os
 from flask import Flask, g, request
 from flask_limiter import Limiter
-import gothrottle_limits  # makes the scheme gothrottle known
+import gothrottle.limits  # makes the scheme gothrottle known
 
 logging.basicConfig()  # without it Flask-Limiter logs nothing
 app = Flask(__name__)

@@ -1,4 +1,4 @@
-"""Clients of redis-py for the URIs of the storages. All connect at the first call: a service starts while they cannot."""
+"""Clients of redis-py for a URL. All connect at the first call: a service starts while they can't."""
 from __future__ import annotations
 
 import functools
@@ -12,27 +12,43 @@ import redis.asyncio.sentinel
 import redis.cluster
 import redis.retry
 import redis.sentinel
-from limits.errors import ConfigurationError
 from redis.backoff import NoBackoff
 
+from ._errors import ParamsError
 
-def connect(library: Any, uri: str, options: dict[str, Any]) -> Callable[[], Any]:
-    """Returns a function that returns the client. The library is redis or redis.asyncio."""
-    kind, _, rest = uri.partition("://")
+
+def connect(library: Any, url: str, limit: float, options: dict[str, Any]) -> Callable[[], Any]:
+    """Returns a function that returns the client. The library is redis or redis.asyncio; the limit is for connecting and for
+    replies, in seconds."""
+    kind, _, rest = url.partition("://")
     # No retries: a call that timed out may have taken its units, and sent again takes them twice.
-    options = {"socket_timeout": 0.25, "socket_connect_timeout": 0.25, "retry": library.retry.Retry(NoBackoff(), 0), **options}
-    if kind == "gothrottle+cluster":
+    options = {"socket_timeout": limit, "socket_connect_timeout": limit, "retry": library.retry.Retry(NoBackoff(), 0), **options}
+    if kind == "redis+cluster":
         return _cluster(library, rest, options)
-    if kind == "gothrottle+sentinel":
+    if kind == "redis+sentinel":
         return _sentinel(library, rest, options)
     if "connection_pool" in options:
         client = library.Redis(connection_pool=options["connection_pool"])
-    else:
-        scheme = {"gothrottle": "redis", "gothrottles": "rediss", "gothrottle+unix": "unix"}[kind]
-        if scheme == "unix":
+    elif kind in ("redis", "rediss", "unix"):
+        if kind == "unix":
             del options["socket_connect_timeout"]  # its connections have no such option
-        client = library.Redis.from_url(f"{scheme}://{rest}", **options)
+        client = library.Redis.from_url(url, **options)
+    else:
+        raise ParamsError(f"{kind}:// is not redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
     return lambda: client
+
+
+def adopted(library: Any, client: Any, limit: float, options: dict[str, Any]) -> Callable[[], Any]:
+    """Returns a function that returns a client like the program's that sends a call once, and ends it. It has a pool of its own."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is None or hasattr(pool, "service_name"):
+        raise ParamsError("pass the URL of a cluster or of Sentinels: redis-py's clients of them may send a call twice")
+    times = {} if "path" in pool.connection_kwargs else {"socket_connect_timeout": limit}
+    options = {**pool.connection_kwargs, **options, "socket_timeout": limit, **times, "retry": library.retry.Retry(NoBackoff(), 0)}
+    options.pop("retry_on_error", None)
+    options.pop("retry_on_timeout", None)
+    own = library.Redis(connection_pool=library.ConnectionPool(pool.connection_class, **options))
+    return lambda: own
 
 
 def _parts(rest: str, port: int, options: dict[str, Any]) -> tuple[list[tuple[str | None, int]], str, dict[str, Any]]:
@@ -51,7 +67,7 @@ def _sentinel(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], 
     nodes, path, options = _parts(rest, 26379, options)
     service = options.pop("service_name", None) or path
     if not service:
-        raise ConfigurationError("the name of the service is missing: gothrottle+sentinel://host:26379/name")
+        raise ParamsError("the name of the service is missing: redis+sentinel://host:26379/name")
     options.pop("use_replicas", None)  # replicas are behind: no decision reads them
     times = {key: options[key] for key in ("socket_timeout", "socket_connect_timeout")}
     kwargs = {**times, **options.pop("sentinel_kwargs", {})}
@@ -64,9 +80,7 @@ def _cluster(library: Any, rest: str, options: dict[str, Any]) -> Callable[[], A
     old = redis.__version__.startswith("4.3.")
     options = {"cluster_error_retry_attempts": int(old), **options}  # 4.3 counts the first attempt
     nodes = [library.cluster.ClusterNode(*node) for node in nodes]
-    once = _Once if library is redis else _AsyncOnce
-    make = functools.partial(once if old else library.cluster.RedisCluster, startup_nodes=nodes, **options)
-    return functools.lru_cache(None)(make)  # does not remember an error: the next call tries again
+    return functools.partial(_Once if library is redis else _AsyncOnce, startup_nodes=nodes, **options)
 
 
 AWAY = redis.ConnectionError, redis.TimeoutError
@@ -74,7 +88,8 @@ REDIRECTED = redis.exceptions.MovedError, redis.exceptions.AskError, redis.excep
 
 
 class _Once(redis.cluster.RedisCluster):  # type: ignore[misc]
-    """Sends a call once: redis-py 4.3 sends it five times if there is no reply, which takes 2.3 s."""
+    """Sends a call once: redis-py 4.3 sends it five times if there is no reply, and all versions then close the connections that
+    calls to other nodes use."""
 
     def _execute_command(self, target_node: Any, *words: Any, **options: Any) -> Any:
         try:
@@ -95,5 +110,6 @@ class _AsyncOnce(redis.asyncio.cluster.RedisCluster):  # type: ignore[misc]
         except REDIRECTED:
             return await super()._execute_command(target_node, *words, **options)
         except AWAY:
-            await self.close()  # the next call asks where the slots are
+            self.nodes_manager.startup_nodes.pop(target_node.name, None)
+            self._initialize = True  # the next call asks where the slots are
             raise

@@ -1,0 +1,171 @@
+"""Storages for the package limits, on which Flask-Limiter and slowapi stand: storage_uri="gothrottle://127.0.0.1:6379".
+
+Importing this module makes the schemes known. Fixed windows are GO.QUOTA, moving windows are GO.WINDOW. A window that each
+hit extends is not supported.
+"""
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import Any, Callable, Coroutine, TypeVar
+
+import redis
+import redis.asyncio
+from limits.aio.storage import MovingWindowSupport as AsyncMovingWindowSupport
+from limits.aio.storage import Storage as AsyncStorage
+from limits.errors import ConfigurationError
+from limits.storage import MovingWindowSupport, Storage
+
+from . import Threads, _redis
+from ._core import Port, run
+from ._errors import Error, ParamsError, UnavailableError
+from ._loop import Tasks
+from ._wire import Wire
+
+__all__ = ["GothrottleStorage", "AsyncGothrottleStorage"]
+
+SCHEMES = ["gothrottle", "gothrottles", "gothrottle+unix", "gothrottle+sentinel", "gothrottle+cluster"]
+URLS = dict(zip(SCHEMES, ["redis", "rediss", "unix", "redis+sentinel", "redis+cluster"]))
+MOST = 10**12  # limits compares with its limit by itself
+T = TypeVar("T")
+
+
+class _Calls:
+    """What both storages ask of the server, each in one call. _do runs a coroutine, or returns it."""
+
+    base_exceptions: Any = Error
+    _port: Port
+    _do: Callable[[Coroutine[Any, Any, Any]], Any]
+
+    def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False,
+                 script: bool | str = False, timeout: float = 0.25, **options: Any):
+        super().__init__(uri)  # type: ignore[call-arg]
+        self.key_prefix, self.wrap_exceptions = key_prefix, wrap_exceptions
+        # lost: whether this thread's last call had no reply. It may have taken its units. After an error Flask-Limiter and
+        # slowapi check the server, and send the call again if it is back: the first check is false, so the fallback answers.
+        self._here = threading.local()
+        self._denied: dict[str, tuple[int, float]] = {}  # by key, the last cost that a moving window denied, and until when
+        scheme, _, rest = uri.removeprefix("async+").partition("://")
+        wire, url = Wire(script, timeout, time.monotonic), f"{URLS[scheme]}://{rest}"
+        try:
+            self._open(wire, url, timeout, options)
+        except ParamsError as error:
+            raise ConfigurationError(str(error)) from error
+
+    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    async def _call(self, command: str, key: str, *words: Any) -> Any:
+        self._here.lost = False
+        try:
+            return await self._port.ask([command, self.key_prefix + key, *words])
+        except UnavailableError:
+            self._here.lost = True
+            raise
+
+    async def _hits(self, *call: Any) -> int:
+        reply = await self._call(*call)
+        return int(reply[1] - reply[2])
+
+    def incr(self, key: str, expiry: int, elastic_expiry: bool = False, amount: int = 1) -> Any:
+        if elastic_expiry:
+            raise NotImplementedError("gothrottle has no window that each hit extends: use fixed-window or moving-window")
+        return self._do(self._hits("GO.QUOTA", key, MOST, expiry * 1000, amount, "MS"))
+
+    def get(self, key: str) -> Any:
+        return self._do(self._hits("GO.QUOTA_RO", key, MOST, 1000, 0, "MS"))  # a window that runs keeps its own period
+
+    def get_expiry(self, key: str) -> Any:
+        async def expiry() -> int:
+            reply = await self._call("GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
+            return int(time.time() + reply[4] / 1000)  # a second is cut, as by the storages of limits: frameworks add one
+
+        return self._do(expiry())
+
+    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> Any:
+        return self._do(self._acquire(key, limit, expiry, amount))
+
+    async def _acquire(self, key: str, limit: int, expiry: int, amount: int) -> bool:
+        units = amount if limit > 0 else 2  # the server wants a limit of at least 1, and never admits 2 then
+        reply = await self._call("GO.WINDOW", key, max(limit, 1), expiry, units)
+        if len(self._denied) > 10000:
+            self._denied.clear()
+        self._denied.pop(key, None)
+        if reply[0] and amount > 1:
+            self._denied[key] = amount, time.time() + expiry
+        return not reply[0]
+
+    def get_moving_window(self, key: str, limit: int, expiry: int) -> Any:
+        """Shows a window as full that has no room for the cost that it denied: the test of limits 2.8 knows no cost, and
+        Flask-Limiter, which tests before and deducts after a request, would never refuse one."""
+        denied, until = self._denied.get(key, (1, 0.0))
+        cost = denied if time.time() < until else 1
+
+        async def window() -> tuple[int, int]:
+            limited, allowed, remaining, retry, reset = await self._call(
+                "GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, cost, "MS")
+            end = time.time() + (retry if limited and retry > 0 else reset) / 1000
+            return int(end) - expiry, allowed if limited else allowed - remaining - cost
+
+        return self._do(window())
+
+    def clear(self, key: str) -> Any:
+        self._denied.pop(key, None)
+
+        async def gone() -> None:
+            await self._call("DEL", key)
+
+        return self._do(gone())
+
+    async def _check(self) -> bool:
+        try:
+            return not getattr(self._here, "lost", False) and await self._hits("GO.QUOTA_RO", "check", MOST, 1000, 0, "MS") >= 0
+        except Error:
+            return False
+        finally:
+            self._here.lost = False
+
+    def check(self) -> Any:
+        return self._do(self._check())
+
+    def _pattern(self) -> str:
+        self._denied.clear()
+        return re.sub(r"([*?\[\]\\])", r"\\\1", self.key_prefix) + "*"
+
+
+class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
+    """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
+
+    STORAGE_SCHEME = SCHEMES
+    _do = staticmethod(run)
+
+    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
+        self._threads = self._port = Threads(wire, _redis.connect(redis, url, timeout, options))
+
+    @property
+    def storage(self) -> Any:
+        """The client, which `flask limiter config` shows."""
+        return self._threads.client()
+
+    def reset(self) -> int:
+        client = self._threads.client()
+        return sum(client.delete(key) for key in client.scan_iter(self._pattern()))
+
+
+def _same(coroutine: Any) -> Any:
+    return coroutine
+
+
+class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
+    """The storage of async+gothrottle:// and the other schemes after async+."""
+
+    STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
+    _do = staticmethod(_same)
+
+    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
+        self._tasks = self._port = Tasks(wire, lambda: _redis.connect(redis.asyncio, url, timeout, options))
+
+    async def reset(self) -> int:
+        client = self._tasks.loop().client
+        return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])
