@@ -32,19 +32,18 @@ func (p Part) Share(weight int) Part {
 type AllResult struct {
 	Result
 	Decider int      // the index of the part that decided; 0 if none did
-	Each    []Result // the parts' own, in the order of the call. If the call is denied, nothing was taken, whatever Allowed says
+	Each    []Result // the parts' own. If the call is denied, nothing was taken, whatever Allowed says
 }
 
 // All takes all parts or none, in one call (GO.ALL): at most 32 parts, from this client's limiters.
 // In a cluster and over a Ring, their keys need one hash tag. The longest Timeout of the parts and the client's fallback
-// apply. All does not send Unlimited parts. A Suspended part denies the call without asking the server; the others are
-// then unknown.
+// apply. A Suspended part denies the call without asking the server; the others are then unknown.
 func (c *Client) All(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, "All", parts)
 }
 
 // SettleAll corrects several limiters' estimates in one call: a Settle for each part, with the part's units as the
-// difference. It has no fallback and does not send Unlimited or Suspended parts.
+// difference. It has no fallback.
 func (c *Client) SettleAll(ctx context.Context, parts ...Part) (AllResult, error) {
 	return c.askAll(ctx, "SettleAll", parts)
 }
@@ -58,7 +57,11 @@ func (c *Client) askAll(ctx context.Context, v string, parts []Part) (all AllRes
 	if len(sent) == 0 {
 		return all, nil
 	}
-	words, more, err := c.allWords(v, sent, parts)
+	last := []any{"MS", "FORCE"}
+	if v == "All" {
+		last = last[:1]
+	}
+	words, more, err := c.allWords(v, clauses(v, sent, parts), last...)
 	if err != nil {
 		return AllResult{}, err
 	}
@@ -146,30 +149,39 @@ func fixedParts(v string, parts []Part) (all AllResult, sent []int) {
 	return all, sent
 }
 
-// allWords returns the words of GO.ALL for some parts, and the keys after the first one.
-func (c *Client) allWords(v string, sent []int, parts []Part) (words, more []any, err error) {
-	words = []any{"GO.ALL"}
-	ring := c.conn.Sharded()
+// keyed is a key of GO.ALL with its clause.
+type keyed struct {
+	key    string
+	clause []any
+}
+
+// clauses returns some parts' keys and clauses.
+func clauses(v string, sent []int, parts []Part) (each []keyed) {
 	for i, at := range sent {
 		p := &parts[at]
-		key := p.l.prefix + p.key
-		if ring && i > 0 && wire.HashTag(key) != wire.HashTag(words[1].(string)) {
+		words := p.appendWords(nil, v == "All")
+		if p.share > 0 && i > 0 && sent[i-1] == at-1 { // else the part before is unlimited, and so is the share
+			words = append(words, "SHARE", p.share)
+		}
+		each = append(each, keyed{p.l.prefix + p.key, words})
+	}
+	return each
+}
+
+// allWords returns the words of GO.ALL, and the keys after the first one.
+func (c *Client) allWords(v string, each []keyed, last ...any) (words, more []any, err error) {
+	words = []any{"GO.ALL"}
+	for i, k := range each {
+		if c.conn.Sharded() && wire.HashTag(k.key) != wire.HashTag(each[0].key) {
 			// The shard of the first key would decide for all keys, and nobody would notice.
 			return nil, nil, params("%s over a Ring needs keys with one hash tag", v)
 		}
 		if i > 0 {
-			words, more = append(words, "KEY"), append(more, key)
+			words, more = append(words, "KEY"), append(more, k.key)
 		}
-		words = p.appendWords(append(words, key), v == "All")
-		if p.share > 0 && i > 0 && sent[i-1] == at-1 { // else the part before is unlimited, and so is the share
-			words = append(words, "SHARE", p.share)
-		}
+		words = append(append(words, k.key), k.clause...)
 	}
-	words = append(words, "MS")
-	if v == "SettleAll" {
-		words = append(words, "FORCE")
-	}
-	return words, more, nil
+	return append(words, last...), more, nil
 }
 
 // appendWords appends the words of one part. A settlement begins no lockout.

@@ -29,7 +29,7 @@ type Processor interface {
 // Event is one decision, for Observe.
 type Event struct {
 	// Verb is the method: Allow (and AllowN), AllowAtMost, Peek, Refund, Settle, Raise, Reset, Reserve
-	// (and Wait, WaitN), Lease (and Acquire), Take, Release, All or SettleAll.
+	// (and Wait, WaitN), Lease (and Acquire), Take, Release, Hold, All or SettleAll.
 	Verb   string
 	Name   string        // the limiter's; "" for All and SettleAll
 	Key    string        // as the caller gave it
@@ -47,7 +47,7 @@ type Client struct {
 	all    limiter // of All and SettleAll, which have the defaults
 	closed ending
 	now    func() time.Time
-	leases sync.Map  // map[*Lease]nil: every lease that isn't closed
+	leases sync.Map  // map[io.Closer]nil: every lease and hold that isn't closed
 	inside *Client   // of FailLocal; nil: no limiter has it
 	own    io.Closer // the client of go-redis that Open has made; else nil
 
@@ -62,7 +62,7 @@ type Client struct {
 // not connect; Check does. If rdb ignores contexts, as without ContextTimeoutEnabled, a call that is late leaves
 // go-redis behind, and Check and Close may take as long as it does.
 func New(rdb Processor, with ...Option) (*Client, error) {
-	o := options{settings: settings{timeout: 50 * time.Millisecond}, logger: slog.Default()}
+	o := options{settings: settings{timeout: 50 * time.Millisecond, ttl: 30 * time.Second, longest: time.Hour}, logger: slog.Default()}
 	err := o.apply(with)
 	if err == nil && o.shape != (shape{}) {
 		err = params("Exact and In are options of a limiter")
@@ -211,7 +211,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return c.conn.Check(ctx, c.o.keyPrefix+name+":gothrottle.check")
 }
 
-// Close gives back budgeted units, closes the leases, and waits until none of the client's goroutines runs. It does not
+// Close gives back budgeted units, closes the leases and holds, and waits until none of the client's goroutines runs. It does not
 // close the go-redis client that New got. Afterwards, verbs return redis.ErrClosed. It returns the first errors. Close of a
 // nil Client does nothing.
 func (c *Client) Close() (err error) {

@@ -25,8 +25,9 @@ var (
 	// is not this kind of limiter, or the server says ERR and something that this client doesn't know.
 	ErrParams = wire.ErrParams
 
-	// ErrLost is the cause of a lease's context if it ended because the slot was lost.
-	ErrLost = errors.New("throttle: the lease was lost")
+	// ErrLost is the cause of a lease's context if the slot was lost. After a Hold's Settle, nobody knows whether the cost
+	// is counted.
+	ErrLost = errors.New("throttle: it was lost")
 )
 
 // Undecided reports whether an error of a decision is the server's: it is unavailable, too slow or full, lacks the
@@ -37,7 +38,7 @@ func Undecided(err error) bool {
 	return errors.Is(err, ErrUnavailable) || errors.As(err, &reply)
 }
 
-// DeniedError is what Wait, WaitN, Lease and Acquire return if denied. errors.As finds a *DeniedError.
+// DeniedError is what Wait, WaitN, Lease, Acquire and Hold return if denied. errors.As finds a *DeniedError.
 type DeniedError struct{ Result }
 
 func (e *DeniedError) Error() string {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	mathrand "math/rand/v2"
 	"strconv"
 	"sync/atomic"
@@ -291,11 +292,11 @@ func (l *Lease) release() error {
 	return err
 }
 
-// closeLeases closes all leases. A later one is closed by the call that takes it.
+// closeLeases closes all leases and holds. A later one is closed by the call that takes it.
 func (c *Client) closeLeases() error {
 	var calls []func() error
 	c.leases.Range(func(l, _ any) bool {
-		calls = append(calls, l.(*Lease).Close)
+		calls = append(calls, l.(io.Closer).Close)
 		return true
 	})
 	return wire.AtOnce(calls)

@@ -82,13 +82,12 @@ func (l Limit) Lockout(pause time.Duration) Limit {
 // Units is the limit of a Window, a Quota or Slots: n units in the limiter's own period, or n holders, 1 to 10^12.
 func Units(n int64) Limit { return Limit{bounds{kind: unitsKind, units: n}} }
 
-// Unlimited is a limit, for any kind of limiter, that admits all calls. The server is not asked, and nothing is
-// counted. In its Results, Limit and Remaining are 1<<63 - 1, Granted is what was asked, both times are 0, the Source
-// FromLimit.
+// Unlimited is a limit, for any kind of limiter, that admits all calls without asking the server. Limit and Remaining of
+// its Results are 1<<63 - 1.
 func Unlimited() Limit { return Limit{bounds{answer: admits}} }
 
-// Suspended is a limit, for any kind of limiter, that denies all calls. The server is not asked, and nothing is counted
-// or given back. In its Results, Limit, Remaining and Granted are 0, RetryAfter is Never, the Source "limit".
+// Suspended is a limit, for any kind of limiter, that denies all calls without asking the server. Nothing is given back.
+// RetryAfter is Never.
 func Suspended() Limit { return Limit{bounds{answer: refuses}} }
 
 // with returns the bounds with another limit of their kind.

@@ -2,7 +2,7 @@ package throttle
 
 import "time"
 
-// Never is the RetryAfter of a call that no wait would admit: it asked for more than its limit.
+// Never is the RetryAfter of a call that no wait would admit.
 const Never time.Duration = 1<<63 - 1
 
 // Result is a decision. The zero Result denies. A denial isn't an error.

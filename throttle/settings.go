@@ -7,7 +7,7 @@ import (
 )
 
 // Option sets how a client and its limiters behave. New takes the client's options and those that all its limiters
-// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, DenyCache and Budget.
+// share. Each limiter may add its own: Timeout, FailOpen, FailClosed, FailLocal, DenyCache, Budget and Holds.
 type Option func(*options)
 
 // options is what an Option sets.
@@ -74,6 +74,8 @@ type settings struct {
 	denies   bool
 	units    int64
 	hold     time.Duration
+	ttl      time.Duration // of a Hold
+	longest  time.Duration // how long a Hold is renewed; 0: never
 }
 
 // KeyPrefix puts a prefix before all the client's keys. A Policy's prefix has no colon: the key's part before the first
@@ -132,6 +134,12 @@ func Budget(units int64, hold time.Duration) Option {
 	return func(s *options) { s.units, s.hold = units, hold }
 }
 
+// Holds sets how long after its last renewal a Hold lapses, 1 ms to 100 years, by default 30 s, and for how long it is
+// renewed, by default an hour; 0: never.
+func Holds(ttl, longest time.Duration) Option {
+	return func(s *options) { s.ttl, s.longest = ttl, longest }
+}
+
 // apply sets options and checks them.
 func (s *options) apply(options []Option) error {
 	for _, option := range options {
@@ -146,6 +154,8 @@ func (s *options) apply(options []Option) error {
 		return params("FailLocal needs a share of more than 0 and at most 1, not %v", s.share)
 	case s.units < 0 || s.units > maxUnits || s.hold < 0 || (s.units > 0) != (s.hold > 0):
 		return params("a budget cannot be %d units for %s", s.units, s.hold)
+	case !sendable(s.ttl) || s.longest < 0:
+		return params("a Hold cannot lapse after %s, nor be renewed for %s", s.ttl, s.longest)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type verbs interface {
 	Settle(context.Context, string, int64) (throttle.Result, error)
 	Raise(context.Context, string, int64) (throttle.Result, error)
 	Part(string, int64) throttle.Part
+	Hold(context.Context, string, int64, ...throttle.Part) (*throttle.Hold, error)
 }
 
 // other returns a limiter's other limit.
@@ -55,6 +56,10 @@ func (r *run) call(o *outcome, limiters []any) {
 	l := limiters[o.Limit].(verbs)
 	if o.Other {
 		l = r.Limits[o.Limit].other(l)
+	}
+	if o.Verb == "Hold" {
+		r.takeHold(ctx, o, l, key)
+		return
 	}
 	switch o.Verb {
 	case "Allow":

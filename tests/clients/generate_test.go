@@ -37,6 +37,7 @@ type limit struct {
 	Local            bool // FailLocal, a half
 	Budget           int64
 	Denies           bool
+	TTL, Longest     time.Duration // of holds; if TTL isn't 0, all callers of the limit hold
 }
 
 // step is one call. Instants are distinct, in µs, so that a world runs the same way each time.
@@ -50,8 +51,10 @@ type step struct {
 	With     int           // the other limiter of All and SettleAll
 	Deadline time.Duration // of the caller's context, after At; 0: none; below 0: it has ended before the call
 	Cancel   time.Duration // when the caller's context is cancelled, after At; 0: never
-	Hold     time.Duration // how long a lease is held
+	Hold     time.Duration // how long a lease or a hold is held
 	Other    bool          // by twice the limit, of With
+	End      string        // of a hold
+	Cost     int64         // of a hold. Those of one limit differ
 }
 
 // fault is a fault of a server, from an instant on.
@@ -72,6 +75,8 @@ var (
 // verbs are those of a kind of limiter. Allow is the most frequent.
 func (l *limit) verbs() []string {
 	switch {
+	case l.TTL > 0:
+		return []string{"Hold"}
 	case l.Kind == "slots":
 		return []string{"Lease", "Take", "Acquire", "PeekSlot"}
 	case l.Lockout > 0:
@@ -113,6 +118,7 @@ func generate(seed uint64) *world {
 		w.Lag = pick(r, 0, 0, time.Millisecond, 30*time.Millisecond, 300*time.Millisecond, 3*time.Second)
 	}
 	w.vary(rand.New(rand.NewPCG(seed, 2)), length)
+	w.hold(rand.New(rand.NewPCG(seed, 3)), length)
 	slices.SortFunc(w.Steps, func(a, b step) int { return cmp.Compare(a.At, b.At) })
 	slices.SortFunc(w.Faults, func(a, b fault) int { return cmp.Compare(a.At, b.At) })
 	return w
@@ -147,6 +153,25 @@ func (w *world) vary(r *rand.Rand, length time.Duration) {
 		for i := range w.Limits {
 			w.Limits[i].Timeout = []time.Duration{max(50*time.Millisecond, 8*w.Far), 2 * time.Second}[i%2]
 			w.addSteps(r, i, 6*time.Second)
+		}
+	}
+}
+
+// hold makes all callers of some limits hold, and adds the costs. The limits hardly drain in the world's time.
+func (w *world) hold(r *rand.Rand, length time.Duration) {
+	for i := range w.Limits {
+		if l := &w.Limits[i]; slices.Contains([]string{"rate", "window", "quota"}, l.Kind) && r.IntN(4) == 0 {
+			l.Budget, l.Lockout, l.Denies, l.Units, l.Period = 0, 0, false, pick(r, int64(100), 3_000, 1_000_000), time.Hour
+			l.TTL, l.Longest = pick(r, 400*time.Millisecond, 3*time.Second), pick(r, 0, 2*time.Second, time.Hour)
+			w.Steps = slices.DeleteFunc(w.Steps, func(s step) bool { return s.Limit == i || s.both(w) && s.With == i })
+			w.addSteps(r, i, length)
+		}
+	}
+	for i := range w.Steps {
+		if s := &w.Steps[i]; w.Limits[s.Limit].TTL > 0 {
+			s.N, s.Cost, s.Other = 1+r.Int64N(max(w.Limits[s.Limit].Units/4, 1)), int64(i+1), false
+			s.Hold = micros(r, pick(r, 100*time.Millisecond, 2*w.Limits[s.Limit].TTL))
+			s.End = pick(r, "settle", "settle", "settle twice", "settle elsewhere", "close", "leave")
 		}
 	}
 }

@@ -37,6 +37,11 @@ var properties = map[string]func(*run) string{
 	"a fault of one master costs no others' calls": each((*run).others),
 	"nobody is served after Close":                 each((*run).closes),
 	"nothing is left after Close":                  (*run).leavesNothing,
+	"spent and held fit":                           (*run).heldFits,
+	"a hold is charged once":                       each((*run).holdOnce),
+	"without a fault, a settlement is counted":     each((*run).holdKnows),
+	"nothing renews a hold that has ended":         each((*run).holdEnds),
+	"nothing is held a ttl after the last call":    (*run).holdsNothing,
 }
 
 // each makes a property of all calls from one of a single call.
@@ -197,7 +202,7 @@ func (r *run) sharesLocally() string {
 		if slices.ContainsFunc(r.Steps, func(s step) bool { return s.Other && s.Limit == o.Limit }) {
 			continue // usage carries over to the other limit
 		}
-		if len(o.Parts) == 1 && o.Parts[0].Source == "failed-local" && o.Parts[0].Allowed && o.Verb != "Wait" && o.Verb != "Reserve" && l.Kind != "slots" {
+		if len(o.Parts) == 1 && o.Parts[0].Source == "failed-local" && o.Parts[0].Allowed && o.Verb != "Wait" && o.Verb != "Reserve" && l.Kind != "slots" && l.TTL == 0 {
 			where := fmt.Sprint("client ", o.Client, " ", r.keyOf(o, 0))
 			admitted[where] = append(admitted[where], event{at: o.Ended, key: l.Kind, got: o.Parts[0].Granted, charged: l.Units})
 		}
@@ -306,7 +311,7 @@ func (r *run) events() (all []event) {
 	r.charges = slices.Clone(all)
 	for _, o := range r.outcomes {
 		for i, p := range o.Parts {
-			if p.Source == "server" || p.Source == "budget" {
+			if (p.Source == "server" || p.Source == "budget") && o.Verb != "Hold" {
 				all = append(all, event{at: o.Ended, key: r.keyOf(o, i), got: p.Granted})
 			}
 		}
@@ -358,7 +363,7 @@ func (r *run) chargedOnce() string {
 	}
 	for key, n := range net {
 		l := &r.Limits[key[1]-'0']
-		if l.Kind == "slots" {
+		if l.Kind == "slots" || l.TTL > 0 { // see holdOnce
 			continue
 		}
 		if l.Budget > 0 && l.Period < time.Hour { // a window may end before units are given back

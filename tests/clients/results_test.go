@@ -19,23 +19,32 @@ import (
 // results: a result has the limit of the call, and its source, cause, units and times fit together.
 func (r *run) results(o *outcome) string {
 	var denied *throttle.DeniedError
-	if errors.As(o.Err, &denied) && o.Verb == "Lease" {
-		return r.Limits[o.Limit].wrong(o, false, &denied.Result)
+	if errors.As(o.Err, &denied) && (o.Verb == "Lease" || o.Verb == "Hold") {
+		return r.limitOf(o, 0, &denied.Result).wrong(o, false, &denied.Result)
 	}
 	if o.Err != nil {
 		fallback := r.Limits[o.Limit].Open || r.Limits[o.Limit].Closed || r.Limits[o.Limit].Local
-		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Take"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, redis.ErrClosed) {
+		if fallback && slices.Contains([]string{"Allow", "AllowN", "AllowAtMost", "Reserve", "Lease", "Take", "Hold"}, o.Verb) && errors.Is(o.Err, throttle.ErrUnavailable) && !errors.Is(o.Err, redis.ErrClosed) {
 			return "it has a fallback"
 		}
 		return ""
 	}
 	for i := range o.Parts {
-		l := &r.Limits[[]int{o.Limit, o.With}[i]]
-		if wrong := l.wrong(o, i == 0 && o.Other, &o.Parts[i]); wrong != "" {
+		if wrong := r.limitOf(o, i, &o.Parts[i]).wrong(o, i == 0 && o.Other, &o.Parts[i]); wrong != "" {
 			return wrong
 		}
 	}
 	return ""
+}
+
+// limitOf returns the limit of a part's result. Of a hold's levels, one has decided.
+func (r *run) limitOf(o *outcome, part int, p *throttle.Result) *limit {
+	l := r.Limits[[]int{o.Limit, o.With}[part]]
+	own := p.Limit == l.Units || p.Source == "failed-local" && p.Limit == max(l.Units/2, 1)
+	if o.Verb == "Hold" && !own && o.With < len(r.Limits) && r.Limits[o.With].TTL > 0 {
+		l.Units = r.Limits[o.With].Units
+	}
+	return &l
 }
 
 // wrong returns what is wrong with a result. other is whether it is of the other limit.
@@ -72,7 +81,7 @@ func (l *limit) wrong(o *outcome, other bool, p *throttle.Result) string {
 		return "it has another source"
 	}
 	switch o.Verb {
-	case "Allow", "AllowN", "Lease", "Acquire", "Take", "Reserve":
+	case "Allow", "AllowN", "Lease", "Acquire", "Take", "Reserve", "Hold":
 		again := o.Verb == "Acquire" && p.Renewed // an earlier try took the slot, and its reply was lost
 		if !denied && (!p.Allowed || p.Granted != n && !again || p.RetryAfter != 0) || denied && p.RetryAfter <= 0 && p.RetryAfter != throttle.Never {
 			return "all units or none are granted"

@@ -28,6 +28,8 @@ type outcome struct {
 	released     time.Duration // when its lease was closed
 	token        int64         // of its lease after that
 	tokenErr     error
+	hold         string // its id; "" if the server holds nothing
+	settled      error  // what Settle returned
 }
 
 // run is a world that has run.
@@ -37,7 +39,9 @@ type run struct {
 	runs      []resp.Run // of all servers
 	epoch     time.Time
 	failovers []failover
+	clients   [][]any             // each has its limiters, and itself
 	left      map[string][]string // the holders of each key on the server after Close
+	still     []string            // the keys where something is held a ttl later
 	closed    error
 	cutAway   int     // how many connections a fault has closed
 	charges   []event // see events
@@ -64,6 +68,7 @@ func (w *world) happen() *run {
 	}})
 	nodes := w.servers(n)
 	limiters, closeAll := w.open(n)
+	r.clients = limiters
 	time.Sleep(time.Second)
 	r.epoch = time.Now()
 	var all sync.WaitGroup
@@ -109,8 +114,12 @@ func (w *world) happen() *run {
 			}
 		}
 	}
+	time.Sleep(5 * time.Second) // dials that go-redis still retries, and the longest ttl of holds
+	for _, s := range nodes.masters() {
+		r.still = append(r.still, heldNow(s.Memory())...)
+	}
 	n.Close()
-	time.Sleep(5 * time.Second) // dials that go-redis still retries
+	time.Sleep(5 * time.Second)
 	return r
 }
 
@@ -279,6 +288,9 @@ func (l *limit) declare(c *throttle.Client, i int) any {
 	}
 	if l.Budget > 0 {
 		o = append(o, throttle.Budget(l.Budget, hold))
+	}
+	if l.TTL > 0 {
+		o = append(o, throttle.Holds(l.TTL, l.Longest))
 	}
 	switch l.Kind {
 	case "window":
