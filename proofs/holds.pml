@@ -150,10 +150,10 @@ reply:
   if
   :: atomic { call[c] == admitted -> END(counted); check(c) }
   :: atomic { call[c] == limited && BEFORE_E && unsure -> END(counted); check(c) }
-  :: atomic { call[c] == limited && (BEFORE_E && !unsure || !BEFORE_E && CHARGES_LATE) ->
+  :: atomic { call[c] == limited && (!unsure || !BEFORE_E && CHARGES_LATE) ->
        call[c] = nothing; lost = 1; plain[I] = PLAIN_FORCE };
      if :: PLAIN_FORCE -> goto charge :: else -> goto again fi
-  :: atomic { call[c] == limited && !BEFORE_E -> END(unknown) }
+  :: atomic { call[c] == limited && !BEFORE_E && unsure -> END(unknown) }
   :: atomic { call[c] != nothing && !unsure && LOSES -> GIVE_UP(late_settle); unsure = 1; SEND(settle) }; goto reply
   :: atomic { call[c] != nothing && unsure && !BEFORE_E -> GIVE_UP(late_settle); END(unknown) }
   :: atomic { call[c] != nothing -> GIVE_UP(late_settle); END(dead) }
