@@ -64,7 +64,7 @@ exports.caller = function caller({ prefix, failOpen = false, ...options } = {}) 
 
 const plain = (send) => async (name, key, words) => send(name, [key].flat()[0], ...words);
 
-// npm pack puts the script into the package as a module, which bundlers follow. The repository has it once.
+// The package has the script as a module, which bundlers follow. The repository has it once.
 function packed() {
   try {
     return require('./script.js');
@@ -170,7 +170,7 @@ function inTime(owner, part, send, ms) {
   if (!owners.has(owner)) owners.set(owner, new Map());
   const pauses = owners.get(owner);
   const rest = pauses.get(part) - Date.now();
-  if (rest > 0 && rest <= PAUSE) return Promise.reject(new Error('no call was sent: the last one has no reply'));
+  if (rest > 0 && rest <= PAUSE) return Promise.reject(Object.assign(new Error('no call was sent: the last one has no reply'), { unsent: true }));
   const pause = () => pauses.set(part, Date.now() + PAUSE);
   if (pauses.has(part)) pause(); // for all but this call
   return new Promise((resolve, reject) => {

@@ -81,6 +81,17 @@ export interface Lease extends Result {
   release(): Promise<void>;
 }
 
+/** Units that are taken until their cost is known, if it is allowed. They lapse if this process dies. */
+export interface Hold extends Result {
+  /**
+   * Charges the cost in place of what was held. It repeats the call until there is a reply or the hold lapses. counted: once.
+   * unknown: nobody knows, so don't charge again. refused: the hold was lost, and there is no room for another.
+   */
+  settle(cost: number): Promise<'counted' | 'unknown' | 'refused'>;
+  /** Gives the units back, unless settle() was called. */
+  release(): Promise<void>;
+}
+
 export interface Part { readonly key: string }
 
 interface Limiter {
@@ -101,6 +112,8 @@ export interface Counted extends Limiter {
   settle(key: string, difference: number): Promise<Result>;
   /** Waits until units are taken. Denied if that would take longer than maxWait. A signal that is aborted rejects with its reason. */
   wait(key: string, options?: { n?: number; signal?: AbortSignal; maxWait?: Time }): Promise<Result>;
+  /** Takes units until their cost is known, and renews them for at most the deadline: "1h" if not given. They lapse a ttl later: "30s". */
+  hold(key: string, units: number, options?: { ttl?: Time; deadline?: Time }): Promise<Hold>;
   /** A part of all(). share: it may use that many times what the part before it has left. */
   part(key: string, units?: number, options?: { share?: number }): Part;
 }

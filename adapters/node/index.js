@@ -1,4 +1,5 @@
 'use strict';
+const { once } = require('node:events');
 const { isIPv6 } = require('node:net');
 const { asker, Undecided } = require('./call.js');
 const { Counted, Slots } = require('./limiter.js');
@@ -41,7 +42,7 @@ class Limits {
 
   // Releases the leases and closes the connection that connect() made.
   async close() {
-    await Promise.allSettled([...this.leases].map((lease) => lease.release()));
+    await Promise.allSettled([...this.leases].map((lease) => [lease.stop(), lease.release()][1]));
     await this.closing?.();
   }
 }
@@ -62,10 +63,15 @@ async function connect(to, options = {}) {
   const ask = asker({ ...options, ...about });
   const { client } = about;
   client?.on('error', ({ message }) => ask.note('unavailable', `no decision: ${message}`));
-  await own?.ready;
+  await (own?.ready ?? ready(client));
   const limits = new Limits(new Server(ask), own?.close, options);
   if (!options.script) await checked(ask, limits);
   return limits;
+}
+
+// Waits for a connection that is being made.
+async function ready(client) {
+  if (client?.isReady === false || /^connect/.test(client?.status)) await within(FIRST_CONNECTION, once(client, 'ready').catch(() => {}));
 }
 
 // Throws if the server doesn't have the module.

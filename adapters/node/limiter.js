@@ -5,6 +5,8 @@ const { Undecided } = require('./call.js');
 const { bounds, milliseconds, units } = require('./limit.js');
 const { Merge } = require('./merge.js');
 const { Result } = require('./result.js');
+const { hold } = require('./hold.js');
+const { Keeper } = require('./keeper.js');
 const { Lease } = require('./lease.js');
 
 const MOST_DENIALS = 100_000;
@@ -91,6 +93,11 @@ exports.Counted = class Counted extends Limiter {
     return new Result(this, await this.decide(key, difference, difference < 0 ? 'upTo' : 'force'));
   }
 
+  // Takes n units until their cost is known: see Hold.
+  async hold(key, n, { ttl = '30s', deadline = '1h' } = {}) {
+    return hold(this.part(key, units('units', n)), { ttl: milliseconds('ttl', ttl), deadline: milliseconds('deadline', deadline) });
+  }
+
   // Returns when n units are taken, or a denial if that would take longer than maxWait. A signal that is aborted gives them back.
   async wait(key, { n = 1, signal, maxWait = LONGEST_TIMER } = {}) {
     signal?.throwIfAborted();
@@ -140,7 +147,7 @@ exports.Slots = class Slots extends Limiter {
   // Takes a slot, which renews itself until release().
   async lease(key) {
     const part = this.part(key, randomUUID());
-    const sent = Date.now();
+    const sent = Keeper.now();
     const { server, local } = this.limits;
     try {
       return new Lease(part, server, sent, (await server.decide([part]))[0]);

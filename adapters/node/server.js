@@ -32,7 +32,9 @@ exports.Server = class Server {
 const last = ({ last, offset }) => (offset ? ['ALIGN', offset()] : last);
 const timeout = (parts) => Math.max(...parts.map(({ limiter }) => limiter.timeout));
 
-function clause({ limiter: { bounds }, n, share }) {
-  const lockout = bounds.lockout && n > 0 ? ['LOCKOUT', bounds.lockout] : [];
+function clause({ limiter: { bounds }, n, share }, mode) {
+  const lockout = bounds.lockout && n > 0 && mode === undefined ? ['LOCKOUT', bounds.lockout] : [];
   return [bounds.command, ...bounds.words, ...[n].flat(), ...lockout, ...last(bounds), ...(share ? ['SHARE', share] : [])];
 }
+
+exports.clause = clause;

@@ -223,6 +223,62 @@ test('slots renew themselves until they are released or lost', async () => {
   assert.equal((await jobs.lease('bob')).allowed, true); // close() releases it
 });
 
+test('a hold takes units until their cost is known', async () => {
+  const tokens = limits.quota('tokens', { perDay: 100 });
+  const used = async (key) => 100 - (await tokens.peek(key)).remaining;
+  const [first, second] = [await tokens.hold('bob', 40), await tokens.hold('bob', 61)];
+  assert.deepEqual([first.allowed, second.allowed, await used('bob')], [true, false, 0]);
+  assert.equal(await first.settle(30), 'counted');
+  assert.equal(await first.settle(30), 'counted'); // is not sent again
+  const third = await tokens.hold('bob', 70);
+  await third.release();
+  await assert.rejects(third.settle(1), /released/);
+  await assert.rejects(second.settle(1), /denied/);
+  assert.equal(await used('bob'), 30);
+  const lost = await tokens.hold('bob', 70);
+  await control.sendCommand(['DEBUG', 'ADVANCE', '31s']);
+  assert.equal(await lost.settle(70), 'counted'); // by a new hold
+  const late = await tokens.hold('ann', 70);
+  await control.sendCommand(['DEBUG', 'ADVANCE', '31s']);
+  await tokens.allow('ann', 100);
+  assert.equal(await late.settle(70), 'refused');
+  assert.deepEqual([await used('bob'), await used('ann')], [100, 100]);
+  await assert.rejects(tokens.hold('a}b', 1), /brace/);
+  const tagged = await tokens.hold('{site}a', 1);
+  await control.sendCommand(['DEL', 'tokens:{site}a:held']);
+  assert.equal(await tagged.settle(2), 'counted');
+  const local = (await connect('memory:')).quota('tokens', { perDay: 100 });
+  assert.equal(await (await local.hold('bob', 40)).settle(30), 'counted');
+  assert.equal((await local.peek('bob')).remaining, 70);
+});
+
+// Requests and replies get lost. What is counted has been charged once, what is unknown once at most.
+test('random losses: a settlement is charged once', async () => {
+  for (let seed = 1, state = 1; seed <= 10; seed++) {
+    const pick = (below) => (state = state * 48271 % 2147483647) % below;
+    let loses = 0; // so many of 10
+    const by = await connect(async (...words) => {
+      if (pick(10) < loses) throw new Error('the request got lost');
+      const reply = await control.sendCommand(words);
+      if (pick(10) < loses) throw new Error('the reply got lost');
+      return reply;
+    }, { timeout, log() {} });
+    const tokens = by.window('losses', { limit: 10_000, per: '1d' });
+    const sums = { counted: 0, unknown: 0, refused: 0, failed: 0 };
+    await Promise.all(Array.from({ length: 10 }, async () => {
+      loses = pick(9);
+      const hold = await tokens.hold(`${seed}`, 1 + pick(50), { ttl: 500 }).catch(() => undefined);
+      if (!hold) return;
+      const cost = pick(60);
+      sums[await hold.settle(cost).catch(() => 'failed')] += cost;
+    }));
+    loses = 0;
+    const used = 10_000 - (await tokens.peek(`${seed}`)).remaining;
+    assert.ok(used >= sums.counted && used <= sums.counted + sums.unknown, `seed ${seed}: ${used} units, ${JSON.stringify(sums)}`);
+    await by.close();
+  }
+});
+
 test('nothing stays after close(), and nothing keeps a process that forgot it', async () => {
   const run = (text) => promisify(execFile)(process.execPath, ['--input-type=module', '-e', `
     import { connect } from 'gothrottle';

@@ -152,8 +152,8 @@ seeded('rate-limiter-flexible: get() tells what consume() tells', async (pick, s
 });
 
 function bundled() { // by esbuild, and run in a folder without packages
-  const names = ['express-rate-limit', 'fastify-rate-limit', 'nestjs-throttler', 'rate-limiter-flexible'];
-  const contents = names.map((name) => `export * from 'gothrottle/${name}';`).join('');
+  const names = ['', '/express-rate-limit', '/fastify-rate-limit', '/nestjs-throttler', '/rate-limiter-flexible'];
+  const contents = names.map((name) => `export * from 'gothrottle${name}';`).join('');
   const stdin = { contents, resolveDir: import.meta.dirname };
   const { outputFiles: [{ text }] } = buildSync({ stdin, bundle: true, platform: 'node', write: false });
   const module = {};
@@ -171,6 +171,9 @@ test('without the module', async () => {
   assert.equal(texts(), 1);
   await store.resetKey('bob');
   assert.equal(await store.get('bob'), undefined);
+  const limits = await bundled().connect(`redis://${process.env.BARE}`, { timeout, script: true });
+  assert.equal((await limits.rate('bundled', { perMinute: 5 }).allow('bob')).remaining, 4);
+  await limits.close();
   const script = readFileSync(process.env.SCRIPT, 'utf8'); // the package has the same: it is known
   const flexible = new RateLimiterGothrottle({ client: bare, timeout, script, keyPrefix: 'login', points: 1, duration: 60 });
   await flexible.consume('bob');
