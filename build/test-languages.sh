@@ -25,7 +25,7 @@ node_modules
 cp examples/node/*.js adapters/node/test/*.* $node/
 
 # The packages are installed as a user installs them: from a packed file, and also into an empty project.
-packed=$PWD/build/out/$(npm pack --silent --pack-destination build/out ./adapters/node)
+packed=$PWD/$(build/package-node.sh build/out)
 "${npm[@]}" install --no-save --offline "$packed"
 rm -rf build/out/empty
 mkdir -p build/out/empty

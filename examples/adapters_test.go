@@ -33,7 +33,6 @@ func TestAdapters(t *testing.T) {
 			cmd.Env = append(os.Environ(), deployments(t)...)
 			cmd.Env = append(cmd.Env, failing(t)...)
 			said, err := cmd.CombinedOutput()
-			t.Logf("%s", said)
 			require.NoError(t, err, "%s", said)
 		})
 	}

@@ -53,6 +53,7 @@ type example struct {
 	sharing int      // 1 if all requests share a connection
 	env     string   // set beside the server's address
 	client  bool     // it uses our client
+	guards  bool     // it only guards GET /: it neither waits nor has units
 	says    string   // what it logs when the server goes away; "no decision" if empty
 }
 
@@ -68,9 +69,10 @@ var table = []example{
 	{file: "python/fastapi_app.py", runner: venv, away: closed, client: true},
 	{file: "python/django_app.py", runner: venv, away: open, insured: true, client: true},
 	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, insured: true, says: "storage unreachable"},
-	onNode("node_redis.js", example{away: open}),
-	onNode("ioredis.js", example{away: closed}),
-	onNode("express_tutorial.js", example{away: open, adapter: true}),
+	onNode("express.js", example{away: open, client: true}),
+	onNode("fastify.js", example{away: closed, client: true}),
+	onNode("hono.js", example{away: open, client: true, guards: true, insured: true}),
+	onNode("nest.js", example{away: closed, client: true, guards: true}),
 	onNode("fastify", example{away: open, adapter: true}),
 	onNode("nestjs", example{away: closed, adapter: true, block: 60}),
 	onNode("flexible", example{away: open, adapter: true, block: 30, insured: true}),
@@ -104,10 +106,12 @@ func TestExamples(t *testing.T) {
 			s := startServer(t, resp.Options{})
 			p := e.start(t, s.Addr)
 			p.decides()
-			if !e.adapter { // the framework of an adapter names the key, and does not wait
+			if !e.adapter && !e.guards {
 				p.waits(s)
-				p.wrongType(s)
 				p.oddWords(s)
+			}
+			if !e.adapter { // whose framework names the key
+				p.wrongType(s)
 			}
 			p.outage(s, "stopped", func() { s.silence(true) }, func() { s.silence(false) })
 			p.outage(s, "killed", s.kill, s.restart)
@@ -154,7 +158,7 @@ func TestExamples_silent(t *testing.T) {
 // A server is really stopped and killed, and closes connections that it has no room for.
 func TestExamples_process(t *testing.T) {
 	for _, e := range table {
-		if e.file != "python/flask_app.py" && e.file != "node/node_redis.js" {
+		if e.file != "python/flask_app.py" && e.file != "node/express.js" {
 			continue
 		}
 		t.Run(e.file, func(t *testing.T) {
