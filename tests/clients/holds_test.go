@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"gothrottle/commands/memory"
+	"gothrottle/commands/memory/resp"
 	"gothrottle/throttle"
 )
 
@@ -58,7 +58,8 @@ func (r *run) levels(o *outcome, client int, key string) []throttle.Part {
 }
 
 // heldNow returns the keys of holds that haven't lapsed.
-func heldNow(m *memory.Server) (keys []string) {
+func heldNow(s *resp.Server) (keys []string) {
+	m := s.Memory()
 	for _, key := range m.Keys() {
 		if v := m.Get(key); strings.HasSuffix(key, ":held") && v != nil {
 			for _, member := range v.Set {

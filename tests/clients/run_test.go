@@ -116,7 +116,7 @@ func (w *world) happen() *run {
 	}
 	time.Sleep(5 * time.Second) // dials that go-redis still retries, and the longest ttl of holds
 	for _, s := range nodes.masters() {
-		r.still = append(r.still, heldNow(s.Memory())...)
+		r.still = append(r.still, heldNow(s)...)
 	}
 	n.Close()
 	time.Sleep(5 * time.Second)
