@@ -24,9 +24,6 @@ import (
 // env holds the settings of the whole run. TestMain fills it once.
 var env struct{ module, server string }
 
-// patience bounds every wait for something that usually happens at once. The machine may be busy.
-const patience = servers.Patience
-
 func TestMain(m *testing.M) {
 	var err error
 	if env.module, err = servers.Module(); err == nil {
@@ -39,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// eventually waits until ok returns true. It fails the test after patience.
+// eventually waits until ok returns true. It fails the test after servers.Patience.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	if err := servers.Await(what, ok); err != nil {

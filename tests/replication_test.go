@@ -68,7 +68,7 @@ func aReplicaAnswers(t *testing.T, masters, replicas string, differ bool) {
 		inScript := flat(replica.EvalRO(ctx, "redis.setresp(3) return redis.pcall(unpack(ARGV))", nil, fields(call)...).Result())
 		assert.Equal(t, want[call], inScript, call)
 	}
-	require.NoError(t, replica.SlaveOf(ctx, "NO", "ONE").Err())
+	require.NoError(t, replica.ReplicaOf(ctx, "NO", "ONE").Err())
 	for _, key := range keys {
 		require.NoError(t, replica.Copy(ctx, key, "copy", 0, true).Err())
 		require.NoError(t, replica.Rename(ctx, "copy", key).Err())

@@ -65,12 +65,13 @@ func ExampleFailOpen() {
 func ExampleSlots_Lease() {
 	jobs := newClient().Slots("jobs", 1, time.Minute)
 	lease, err := jobs.Lease(background, "thumbnails")
-	defer lease.Close() // even if it is nil
-	fmt.Println(err)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer lease.Close()
 	_, err = jobs.Lease(background, "thumbnails")
 	var denied *throttle.DeniedError
 	fmt.Println(errors.As(err, &denied), denied.Result.RetryAfter.Round(time.Minute))
-	// Output:
-	// <nil>
-	// true 1m0s
+	// Output: true 1m0s
 }

@@ -31,12 +31,16 @@ var (
 func main() {
 	flag.Parse()
 	folder, err := os.MkdirTemp("", "gothrottle-chaos-")
+	if err != nil {
+		fmt.Println("chaos:", err)
+		os.Exit(1)
+	}
 	os.Setenv("TMPDIR", folder) // also of what package server makes
 	interrupted, done := make(chan os.Signal, 1), make(chan error, 1)
 	signal.Notify(interrupted, os.Interrupt, syscall.SIGTERM)
 	go func() { done <- search() }()
 	select {
-	case err = <-done: // without a folder no server starts
+	case err = <-done:
 	case s := <-interrupted: // the servers end with this process
 		err = errors.New(s.String())
 	}

@@ -224,7 +224,7 @@ func seconds(nanos int64) string {
 }
 
 // plainWord has the ASCII characters that can be seen, but for quotes, semicolons, brackets and parentheses.
-var plainWord = regexp.MustCompile("^[!#-'*-:<-Z\\\\^-~]+$")
+var plainWord = regexp.MustCompile(`^[!#-'*-:<-Z\\^-~]+$`)
 
 // Quote writes a word so that Words reads it.
 func Quote(word string) string {
