@@ -161,6 +161,23 @@ http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: mon
 	})
 }
 
+// Both limits of a rule are named in answers, the tighter one first. The log says once that a proxy names no path, and /metrics that a
+// header has no limit in it.
+func TestHeaders(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g := inside(t, inMemory(t), `{domain: d, http: {trusted_proxies: [127.0.0.1], rules: [{name: n, match: {path: "/*"}, rate_limit: [
+			{name: short, unit: 1500ms, requests_per_unit: 9, header: Plan, max: 10}, {name: long, unit: 15m, requests_per_unit: 5}]}]}}`)
+		for range 2 {
+			h := g.get(t, g.web+"/check", "Plan", "11").Header
+			time.Sleep(time.Minute)
+			require.Equal(t, `"long";q=5;w=900, "short";q=9;w=2`, h.Get("RateLimit-Policy"))
+			require.Regexp(t, `^"long";r=\d;t=\d+, "short";r=8;t=\d$`, h.Get("RateLimit"))
+		}
+		require.Equal(t, 1, strings.Count(g.log(), "neither X-Forwarded-Uri nor X-Original-URL"))
+		require.Contains(t, g.page(t, g.debug+"/metrics"), "wrong_limits_total 2")
+	})
+}
+
 // While the server is silent, a request is answered in time, whatever it asks. A share is refused if a limit around it refuses.
 func TestAway(t *testing.T) {
 	bubble(t, func(t *testing.T) {

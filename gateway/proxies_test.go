@@ -156,6 +156,23 @@ func TestProxies(t *testing.T) {
 	}
 }
 
+// With the headers that ingress-nginx's template has in place of the page's, a client's own have no effect.
+func TestProxies_ingress(t *testing.T) {
+	servers.Needed(t, "test-gateway")
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	g := start(t, served(t).Addr, "domain: web\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: few, match: {methods: [GET], host: 127.0.0.1, path: /few}, "+
+		"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}]}")
+	asks := regexp.MustCompile(`:8080(/check\S+)"`).FindStringSubmatch(block(t, "yaml", "auth-url"))[1]
+	at := startProxy(t, "nginx", app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), "/check?deny=403", asks,
+		"X-Forwarded-Method $request_method", "X-Original-Method $request_method", "X-Forwarded-Uri $request_uri", "X-Original-URL $scheme://$http_host$request_uri",
+		"X-Forwarded-Host $host", "X-Sent-From nginx-ingress-controller")
+	for _, want := range []int{200, 200, 429} {
+		r := g.get(t, at+"/few", "X-Forwarded-Uri", "/free", "X-Forwarded-Method", "POST", "X-Forwarded-Host", "free")
+		require.Equal(t, want, r.StatusCode)
+	}
+}
+
 // A proxy keeps its connections to the gateway: each request would else leave one behind.
 func TestProxies_keepConnections(t *testing.T) {
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
@@ -352,14 +369,14 @@ func TestCheck(t *testing.T) { bubble(t, testCheck) }
 
 func testCheck(t *testing.T) {
 	s := inMemory(t)
-	g := inside(t, s, blocks(t, "yaml")[0])
+	g := inside(t, s, block(t, "yaml", "name: everybody"))
 	name := func(headers ...string) string { // of the rule that the answer is about
 		r := g.get(t, g.web+"/check", headers...)
 		return fmt.Sprint(r.StatusCode, " ", strings.SplitN(r.Header.Get("RateLimit"), ";t", 2)[0])
 	}
 	from := func(address string, more ...string) []string { return append(more, "X-Forwarded-For", address) }
 	require.Equal(t, `"everybody";r=99;t=60`, g.get(t, g.web+"/check", from("203.0.113.1")...).Header.Get("RateLimit")) // a fixed window would end earlier
-	require.Contains(t, g.log(), "a proxy doesn't send X-Forwarded-Uri")
+	require.Contains(t, g.log(), "a proxy sends neither X-Forwarded-Uri")
 	require.Equal(t, `200 "everybody";r=98`, name(from("198.51.100.7, 203.0.113.1, 10.1.2.3")...))
 	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:1::1")...))
 	require.Equal(t, `200 "everybody";r=98`, name(from("2001:db8:0:1:ffff::2")...))

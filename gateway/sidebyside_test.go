@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -115,6 +116,7 @@ func TestSideBySide(t *testing.T) {
 		text += fmt.Sprintf("- {key: %s, rate_limit: {unit: %s, requests_per_unit: 5}}\n", unit, unit)
 	}
 	other := upstream(t, s.Addr, text)
+	text = strings.ReplaceAll(text, "unit: day", "unit: 24h") // which theirs doesn't read
 	g := start(t, s.Addr, text, "LIMIT_RESPONSE_HEADERS_ENABLED=true")
 	both := func(req *pb.RateLimitRequest) (want, got *pb.RateLimitResponse) {
 		want, err := other.ShouldRateLimit(t.Context(), proto.Clone(req).(*pb.RateLimitRequest))

@@ -99,7 +99,7 @@ func (p *play) charged(q *asking) {
 
 // askEnvoy sends descriptors.
 func (p *play) askEnvoy(asks []ask) {
-	q, skip := p.begin(asks)
+	q, skip := p.begin(p.each(asks))
 	if skip {
 		return
 	}
@@ -113,8 +113,8 @@ func (p *play) askEnvoy(asks []ask) {
 		p.overall(q, r)
 		defer p.note(q)
 	}
-	for i, d := range q.all {
-		p.status(q, d, r.Statuses[i])
+	for i, st := range r.Statuses {
+		p.status(q, tightest(q.all, i), st)
 	}
 }
 
@@ -131,10 +131,10 @@ func (p *play) status(q *asking, d *asked, st *pb.RateLimitResponse_DescriptorSt
 		p.fail("decision", "%+v with %+v in use and the fault %q: want %+v, not %s", d.ask, d.server, p.fault, d.want, st)
 	case !measured && left > 0:
 		p.fail("numbers", "%+v: %d are left, says nobody", d.ask, left)
-	case q.decided && d.algorithm == "fixed_window" && ends != int64((d.keeps(time.Now())+time.Second-1)/time.Second),
-		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > int64(d.period/time.Second),
+	case q.decided && d.algorithm == "fixed_window" && ends != seconds(d.keeps(time.Now())),
+		q.decided && d.algorithm == "sliding_window" && d.around == nil && ends > seconds(d.period),
 		q.decided && d.around != nil && d.server.around > 0 && d.hits == 0 && ends == 0,
-		q.decided && d.refuses() && over && d.hits > 0 && !d.settle && (d.algorithm == "sliding_window" || d.algorithm == "gcra") && ends != int64(d.period/time.Second),
+		q.decided && d.refuses() && over && d.hits > 0 && !d.settle && (d.algorithm == "sliding_window" || d.algorithm == "gcra") && ends != seconds(d.period),
 		q.decided && d.algorithm == "gcra" && d.want.charge > 0 && !d.want.over && !d.server.locked && (ends > d.empty(d.server.used+d.want.charge) || ends+1 < d.empty(d.server.used+d.want.charge-1)):
 		p.fail("decision", "%+v with %+v in use ends after %d s", d.ask, d.server, ends)
 	case q.decided && d.algorithm == "gcra" && d.around == nil && d.want.over && !d.charges && d.hits > 0 && d.hits <= d.fits() && d.lockout == 0 &&
@@ -153,7 +153,7 @@ func (p *play) overall(q *asking, r *pb.RateLimitResponse) {
 	for _, h := range r.ResponseHeadersToAdd {
 		said += h.Key + "=" + h.Value + " "
 	}
-	st := r.Statuses[tightest]
+	st := r.Statuses[q.all[tightest].at]
 	want := fmt.Sprintf("RateLimit-Limit=%d RateLimit-Remaining=%d RateLimit-Reset=%d ", st.CurrentLimit.GetRequestsPerUnit(), st.LimitRemaining, st.DurationUntilReset.GetSeconds())
 	if q.decided && said != want {
 		p.fail("decision", "the headers %s, want %s", said, want)
@@ -164,6 +164,9 @@ func (p *play) overall(q *asking, r *pb.RateLimitResponse) {
 func (p *play) request(all []*asked) *pb.RateLimitRequest {
 	var texts []string
 	for _, d := range all {
+		if d.ask.also {
+			continue
+		}
 		text := fmt.Sprintf("r%d=%d", d.ask.rule, d.value)
 		if d.algorithm == "concurrency" {
 			text = fmt.Sprintf("r%d=0,id=%s", d.ask.rule, d.holder())
@@ -177,7 +180,7 @@ func (p *play) request(all []*asked) *pb.RateLimitRequest {
 		texts = append(texts, fmt.Sprint(text, "*", d.hits))
 	}
 	r := request("d", texts...)
-	if len(all) == 1 && all[0].hits > 1 { // a request may say it for all
+	if len(texts) == 1 && all[0].hits > 1 { // a request may say it for all
 		r.HitsAddend, r.Descriptors[0].HitsAddend = uint32(all[0].hits), nil
 	}
 	return r
@@ -193,13 +196,13 @@ type owed struct {
 
 // askProxy asks as nginx does.
 func (p *play) askProxy(asks []ask, value int) {
-	q, skip := p.begin(asks)
+	q, skip := p.begin(p.each(asks))
 	if skip {
 		return
 	}
 	headers := []string{"X-Forwarded-Host", strconv.Itoa(value)}
 	for _, a := range asks {
-		headers = append(headers, fmt.Sprint("R", a.rule), "1")
+		headers = append(headers, a.headers()...)
 	}
 	r := p.get(p.t, p.web+"/check", headers...)
 	p.expects(q)
@@ -213,6 +216,15 @@ func (p *play) askProxy(asks []ask, value int) {
 		p.owes = append(p.owes, owed{asks, value, r.Header.Get("Gothrottle-Reserved"), q.began})
 		p.due++
 	}
+}
+
+// headers let the rule of an ask match, and bring its limit.
+func (a *ask) headers() []string {
+	all := []string{fmt.Sprint("R", a.rule), "1"}
+	if a.limit != 0 {
+		all = append(all, fmt.Sprint("L", a.rule), fmt.Sprint(a.limit))
+	}
+	return all
 }
 
 // checked judges the answer to a proxy.
@@ -231,7 +243,7 @@ func (p *play) checked(q *asking, r *http.Response) {
 		}
 	}
 	wait, err := strconv.ParseInt(r.Header.Get("Retry-After"), 10, 64)
-	said, wants := r.Header.Get("RateLimit"), fmt.Sprintf("\"n%d\";r=%d;t=", q.all[tightest].ask.rule, q.all[tightest].want.left)
+	said, wants := r.Header.Get("RateLimit"), fmt.Sprintf("%q;r=%d;t=", q.all[tightest].title(), q.all[tightest].want.left)
 	switch {
 	case r.StatusCode != map[bool]int{false: 200, true: 429}[refused]:
 		p.fail("decision", "%d, want %+v", r.StatusCode, q.all[tightest])
@@ -264,15 +276,21 @@ func (p *play) settles(o owed, percent int64) {
 	headers := []string{"X-Forwarded-Host", strconv.Itoa(o.value), "Gothrottle-Reserved", o.reserved}
 	var asks []ask
 	var costs []int64
-	for _, a := range o.asks {
+	for _, a := range p.each(o.asks) {
 		l := p.rules[a.rule]
-		if headers = append(headers, fmt.Sprint("R", a.rule), "1"); !l.cost {
+		cost := cmp.Or(l.estimate, l.fits()) * percent / 100
+		if !a.also {
+			headers = append(headers, a.headers()...)
+		}
+		if !l.cost {
 			continue
 		}
-		cost := cmp.Or(l.estimate, l.fits()) * percent / 100
-		headers = append(headers, fmt.Sprint("C", a.rule), strconv.FormatInt(cost, 10))
-		if a.settle, a.hits = true, cost; strings.Contains(o.reserved, fmt.Sprintf(".n%d;", a.rule)) {
-			a.hits = max(cost-l.estimate, -l.returns(o.at))
+		if !a.also {
+			headers = append(headers, fmt.Sprint("C", a.rule), strconv.FormatInt(cost, 10))
+		}
+		d := p.of(a)
+		if a.settle, a.hits = true, cost; strings.Contains(o.reserved, d.name+";") {
+			a.hits = max(cost-l.estimate, -d.returns(o.at))
 		}
 		asks, costs = append(asks, a), append(costs, cost)
 	}
@@ -330,7 +348,7 @@ func (p *play) tell(d *asked, hits int64, decided bool) {
 func theirs(told map[string]int64) map[string]int64 {
 	sums := map[string]int64{}
 	for line, n := range told {
-		m := regexp.MustCompile(`^hits_total{outcome="(\w+)",rule="d\.(\w+)(?:\.(\w+))?"}`).FindStringSubmatch(line)
+		m := regexp.MustCompile(`^hits_total{outcome="(\w+)",rule="d\.(\w+)(?:\.(\w+))?[^"]*"}`).FindStringSubmatch(line)
 		if m == nil {
 			continue
 		}

@@ -56,8 +56,11 @@ func (l *rule) returns(at time.Time) int64 {
 
 // empty is after how many seconds units of a rate have drained, rounded up.
 func (l *rule) empty(units int64) int64 {
-	return int64((l.period*time.Duration(units)/time.Duration(max(l.units, 1)) + time.Second - 1) / time.Second)
+	return seconds(l.period * time.Duration(units) / time.Duration(max(l.units, 1)))
 }
+
+// seconds are rounded up.
+func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // asked is an ask with its limit, what is in use before it, and what must come of it.
 type asked struct {
@@ -76,6 +79,13 @@ type asked struct {
 // of finds the limit of an ask.
 func (w *world) of(a ask) *asked {
 	l := w.rules[a.rule]
+	shadow := l.shadow
+	if a.also {
+		l = *l.also
+		l.shadow = shadow
+	} else if a.limit > 0 {
+		l.units = a.limit
+	}
 	d := &asked{ask: a, rule: l, name: fmt.Sprint("d.r", a.rule)}
 	d.charges = !a.below && (l.excess == "charge" || l.excess == "" && l.algorithm == "fixed_window" && w.tag == "none" && !l.late && !l.cost)
 	d.trial = (l.shadow || w.shadow) && (l.algorithm != "fixed_window" || !d.charges)
@@ -87,6 +97,9 @@ func (w *world) of(a ask) *asked {
 		d.name, entries = d.name+".id", []string{fmt.Sprintf("|r%d=0", a.rule), "|id="}
 	case a.below:
 		d.name += ".t"
+	}
+	if w.rules[a.rule].also != nil {
+		d.name += map[bool]string{false: ".a", true: ".b"}[a.also]
 	}
 	d.key = w.key(&l, entries)
 	if a.below && l.share > 0 {
@@ -102,6 +115,26 @@ func (w *world) of(a ask) *asked {
 		d.group = map[bool]string{true: entries[0], false: w.tag}[w.tag == "descriptor"]
 	}
 	return d
+}
+
+// each returns the asks of all limits.
+func (w *world) each(asks []ask) (all []ask) {
+	for i, a := range asks {
+		a.at = i
+		if all = append(all, a); w.rules[a.rule].also != nil {
+			a.also = true
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// title names the limit in headers.
+func (d *asked) title() string {
+	if name := d.name[strings.LastIndex(d.name, ".")+1:]; d.ask.also || name == "a" {
+		return name
+	}
+	return fmt.Sprint("n", d.ask.rule)
 }
 
 // key is the name of a limit's key.
@@ -235,6 +268,19 @@ func allOrNone(all []*asked, state func(d *asked) state) {
 			d.want.charge, d.want.left = 0, max(d.room(state(d)), 0)
 		}
 	}
+}
+
+// tightest returns the limit of a descriptor that its status is about.
+func tightest(all []*asked, at int) (of *asked) {
+	for _, d := range all {
+		over := d.want.over && !d.shadow
+		switch {
+		case d.at != at:
+		case of == nil, over && !of.want.over, over == (of.want.over && !of.shadow) && d.want.left < of.want.left:
+			of = d
+		}
+	}
+	return of
 }
 
 // sums returns whether a request is refused, and which ask the headers are about: the last one over its limit, else the one

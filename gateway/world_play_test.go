@@ -219,6 +219,9 @@ func (p *play) reload(how string) {
 		case how == "unshadow" && l.shadow && l.units > 0 && l.period <= time.Minute:
 			l.shadow, ended = false, append(ended, i)
 			wait = max(wait, l.drains()+l.lockout, p.first[i].drains()) // what the first rate has charged drains by it
+			if l.also != nil {
+				wait = max(wait, l.also.drains())
+			}
 		}
 	}
 	text := p.yaml()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -34,6 +35,8 @@ type rule struct {
 	share, reserve  int64 // of a descriptor below
 	cost            bool
 	estimate        int64
+	also            *rule // the second limit of its list
+	header          bool  // that may bring another limit, up to 1000
 }
 
 // step is what happens next.
@@ -52,13 +55,16 @@ type ask struct {
 	rule, value int
 	below       bool // the descriptor with the share or the reserve
 	hits        int64
-	settle      bool // with gothrottle.settle
+	settle      bool  // with gothrottle.settle
+	also        bool  // the second limit of a list
+	limit       int64 // from a header; -1: it has another text
+	at          int   // of the request's descriptors
 }
 
 var (
 	seeds      = flag.Int("seeds", 0, "how many worlds TestWorld plays")
 	algorithms = []string{"fixed_window", "sliding_window", "gcra"}
-	unit       = map[time.Duration]string{time.Second: "second", time.Minute: "minute", week: "week", 30 * 24 * time.Hour: "month"}
+	unit       = map[time.Duration]string{2500 * time.Millisecond: "2.5s", 36 * time.Hour: "36h", 15 * time.Minute: "15m", time.Second: "second", time.Minute: "minute", week: "week", 30 * 24 * time.Hour: "month"}
 )
 
 const week = 7 * 24 * time.Hour
@@ -84,7 +90,7 @@ func newWorld(seed uint64) *world {
 
 func (w *world) randomRule(r *rand.Rand) rule {
 	l := rule{http: chance(r, 3), algorithm: oneOf(r, algorithms...), units: oneOf[int64](r, 1, 2, 5, 10, 60), shadow: chance(r, 5),
-		period: oneOf(r, time.Second, time.Minute, time.Minute, time.Minute, week, 30*24*time.Hour), failure: oneOf(r, "open", "closed", "local")}
+		period: oneOf(r, time.Second, time.Minute, time.Minute, time.Minute, 2500*time.Millisecond, 36*time.Hour, week, 30*24*time.Hour), failure: oneOf(r, "open", "closed", "local")}
 	if l.algorithm == "gcra" && chance(r, 2) {
 		l.burst = oneOf[int64](r, 1, 3, 20)
 	}
@@ -101,18 +107,31 @@ func (w *world) randomRule(r *rand.Rand) rule {
 		if l.cost = chance(r, 2); l.cost && chance(r, 2) {
 			l.estimate = 1 + r.Int64N(l.fits())
 		}
+		if l.header = l.burst == 0 && chance(r, 3); chance(r, 4) {
+			l.also = l.second(r)
+		}
 		return l
 	case w.tag == "none" && chance(r, 5):
 		l.excess = oneOf(r, "charge", "refuse")
 	case chance(r, 3):
 		l.late = true
 	}
-	if w.tag != "none" && chance(r, 3) {
+	if chance(r, 5) {
+		l.also = l.second(r)
+	} else if w.tag != "none" && chance(r, 3) {
 		l.share = oneOf[int64](r, 1, 4)
 	} else if l.fits() > 1 && chance(r, 4) {
 		l.reserve = 1 + r.Int64N(l.fits()-1)
 	}
 	return l
+}
+
+// second is another limit of the rule.
+func (l *rule) second(r *rand.Rand) *rule {
+	other := *l
+	other.algorithm, other.burst, other.header = oneOf(r, algorithms...), 0, false
+	other.units, other.period = l.fits()*(1+r.Int64N(2)), oneOf(r, 7*time.Second, 15*time.Minute)
+	return &other
 }
 
 func (w *world) randomStep(r *rand.Rand) step {
@@ -148,6 +167,9 @@ func (w *world) randomAsk(r *rand.Rand, i, value int) ask {
 		if l.cost {
 			a.hits = l.estimate
 		}
+		if l.header {
+			a.limit = oneOf[int64](r, 0, 0, -1, l.units, l.units+1, 100)
+		}
 		return a
 	case l.algorithm == "concurrency":
 		a.hits = min(max(a.hits, -1), 1)
@@ -163,14 +185,14 @@ func (w *world) randomAsk(r *rand.Rand, i, value int) ask {
 func (w *world) yaml() string {
 	descriptors, http := "", ""
 	for i, l := range w.rules {
-		limit := given("unit", unit[l.period], "requests_per_unit", l.units, "algorithm", l.algorithm, "burst", l.burst, "lockout", l.lockout, "late", l.late, "excess", l.excess)
-		if l.units == 0 {
-			limit += ", requests_per_unit: 0"
+		limit := "{" + l.yaml() + "}"
+		if l.header {
+			limit = fmt.Sprintf("{header: L%d, max: 1000, %s}", i, l.yaml())
 		}
-		if l.algorithm == "concurrency" {
-			limit = given("concurrency", l.units, "hold", l.period%time.Minute) // a minute if it isn't said
+		if l.also != nil {
+			limit = fmt.Sprintf("[{name: a, %s, {name: b, %s}]", limit[1:], l.also.yaml())
 		}
-		all := fmt.Sprintf("shadow_mode: %t, rate_limit: {on_failure: %s%s}", l.shadow, l.failure, limit)
+		all := fmt.Sprintf("shadow_mode: %t, rate_limit: %s", l.shadow, limit)
 		switch {
 		case l.http && l.cost:
 			all += fmt.Sprintf(", cost: {header: C%d, estimate: %d}", i, l.estimate)
@@ -186,6 +208,19 @@ func (w *world) yaml() string {
 		}
 	}
 	return fmt.Sprintf("domain: d\nhash_tag: %s\ndescriptors:\n%shttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n%s", w.tag, descriptors, http)
+}
+
+// yaml is the limit of a rule.
+func (l *rule) yaml() string {
+	limit := given("unit", cmp.Or(unit[l.period], l.period.String()), "requests_per_unit", l.units, "algorithm", l.algorithm, "burst", l.burst,
+		"lockout", l.lockout, "late", l.late, "excess", l.excess)
+	switch {
+	case l.algorithm == "concurrency":
+		limit = given("concurrency", l.units, "hold", l.period%time.Minute) // a minute if it isn't said
+	case l.units == 0:
+		limit += ", requests_per_unit: 0"
+	}
+	return fmt.Sprintf("on_failure: %s%s", l.failure, limit)
 }
 
 // given are keys with their values, but for those that are zero.

@@ -54,6 +54,7 @@ type Ask struct {
 	Unlimited bool // the rule has no limit
 	Verdict
 	*bound
+	Of     int    // the place of the descriptor whose list of limits this is of
 	call   []*Ask // that decides it, unless it is together with others
 	inside bool   // the call of a share decides it
 }
@@ -198,28 +199,35 @@ func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 	wg.Wait()
 }
 
-// calls returns the asks that are decided by one call each, by their groups: one goroutine decides a group.
-func (e *Engine) calls(asks []Ask) map[string][][]*Ask {
+// group is asks that one goroutine decides: those of one key, or of one tag that take all or nothing, which have no algorithm.
+type group struct {
+	key       string
+	algorithm rules.Algorithm
+	period    time.Duration
+}
+
+// calls returns the asks that are decided by one call each, by their groups.
+func (e *Engine) calls(asks []Ask) map[group][][]*Ask {
 	for i := range asks {
 		if a := &asks[i]; a.Limit != nil {
 			a.call = e.around(a, asks)
 		}
 	}
-	groups := map[string][][]*Ask{}
+	groups := map[group][][]*Ask{}
 	for i := range asks {
 		a := &asks[i]
 		if a.Limit == nil || a.inside {
 			continue
 		}
-		group := a.call[0].Key
-		if a.together() { // no key begins with a blank and a tag
-			group = " " + a.Tag
+		of := group{a.call[0].Key, a.call[0].Algorithm, a.call[0].Period}
+		if a.together() {
+			of = group{key: a.Tag}
 		}
-		calls := groups[group]
+		calls := groups[of]
 		if last := len(calls) - 1; last >= 0 && a.together() && len(calls[last]) < maxParts {
 			calls[last] = append(calls[last], a)
 		} else {
-			groups[group] = append(calls, a.call)
+			groups[of] = append(calls, a.call)
 		}
 	}
 	return groups

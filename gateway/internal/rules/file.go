@@ -77,6 +77,8 @@ type (
 	limitLevel struct {
 		Unit            string
 		RequestsPerUnit uint32 `yaml:"requests_per_unit"`
+		Header          string // that may bring another RequestsPerUnit, up to Max
+		Max             uint32
 		Unlimited       bool
 		Name            string
 		Replaces        []yaml.Node
@@ -93,6 +95,7 @@ type (
 	replacesLevel struct{ Name string }
 	httpLevel     struct {
 		TrustedProxies []network `yaml:"trusted_proxies"`
+		ClientAddress  string    `yaml:"client_address"`
 		IPv6Prefix     *int      `yaml:"ipv6_prefix"`
 		IgnoreCase     bool      `yaml:"ignore_case"`
 		Rules          []yaml.Node

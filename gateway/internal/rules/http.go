@@ -9,7 +9,9 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	"go.yaml.in/yaml/v3"
@@ -24,6 +26,8 @@ type HTTP struct {
 	address func(*http.Request) string // of the client
 	network func(*http.Request) string // that the address counts for
 	proxies []network                  // that are trusted
+	client  string                     // the header in which they name the client's address; "": X-Forwarded-For
+	blind   atomic.Bool                // Blind has been true
 
 	ignoreCase bool // of paths
 }
@@ -31,9 +35,9 @@ type HTTP struct {
 // httpRule is one rule. A request counts for each rule that matches it.
 type httpRule struct {
 	matchLevel
-	limit *Limit
-	name  string
-	by    []string // what has a limit of its own
+	limits []*Limit
+	name   string
+	by     []string // what has a limit of its own
 }
 
 // loadHTTP reads the part http of a file.
@@ -46,6 +50,8 @@ func (l *loader) loadHTTP(d *Domain, at *yaml.Node) {
 		l.fail(at, rule, "another file has http rules of this domain")
 	case bits < 1 || bits > 128:
 		l.fail(at, rule, "ipv6_prefix is 1 to 128")
+	case f.ClientAddress != "" && !token.MatchString(f.ClientAddress):
+		l.fail(at, rule, "client_address is the name of a header, such as CF-Connecting-IP")
 	case f.TrustedProxies == nil:
 		l.warn(at, rule, "without trusted_proxies all requests count for the proxy's own address")
 	}
@@ -54,15 +60,19 @@ func (l *loader) loadHTTP(d *Domain, at *yaml.Node) {
 		trusted = append(trusted, n.Prefix)
 	}
 	h := &HTTP{domain: d, address: throttlehttp.ByNetwork(128, trusted...), network: throttlehttp.ByNetwork(bits, trusted...),
-		proxies: f.TrustedProxies, ignoreCase: f.IgnoreCase}
+		proxies: f.TrustedProxies, client: f.ClientAddress, ignoreCase: f.IgnoreCase}
 	l.HTTP[d.name] = h
+	paths := map[string]bool{}
 	for i := range f.Rules {
 		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
 		if f.IgnoreCase && !r.exempts() {
 			r.Path = strings.ToLower(r.Path)
 		}
-		if slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
-			l.fail(&f.Rules[i], r.limit.Path, "this name is there twice")
+		for _, m := range r.limits {
+			if paths[m.Path] || slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
+				l.fail(&f.Rules[i], m.Path, "this name is there twice")
+			}
+			paths[m.Path] = true
 		}
 		h.rules = append(h.rules, r)
 	}
@@ -76,16 +86,18 @@ func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r http
 	if f.Name == "" || !given(&f.RateLimit) {
 		l.fail(at, rule, "a rule needs a name and a rate_limit")
 	}
-	r = httpRule{name: f.Name, by: f.By, limit: l.loadLimit(&f.RateLimit, rule, tag, given(&f.Cost))}
-	r.limit.Shadow, r.limit.Name = f.ShadowMode, cmp.Or(r.limit.Name, f.Name)
-	if r.limit.Algorithm == Concurrency {
-		l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
-	}
-	if given(&f.Cost) {
-		r.limit.Cost = new(decode[costLevel](l, &f.Cost, rule))
-	}
-	if wrong := r.limit.mistakeOfCost(); wrong != "" {
-		l.fail(at, rule, "%s", wrong)
+	r = httpRule{name: f.Name, by: f.By, limits: l.loadLimits(&f.RateLimit, rule, tag, given(&f.Cost))}
+	for _, m := range r.limits {
+		m.Shadow, m.Name = f.ShadowMode, cmp.Or(m.Name, f.Name)
+		if m.Algorithm == Concurrency {
+			l.fail(at, rule, "concurrency is for descriptors: a proxy that asks /check does not report the end of a request")
+		}
+		if given(&f.Cost) {
+			m.Cost = new(decode[costLevel](l, &f.Cost, rule))
+		}
+		if wrong := m.mistakeOfCost(); wrong != "" {
+			l.fail(at, rule, "%s", wrong)
+		}
 	}
 	if given(&f.Match) {
 		r.matchLevel = decode[matchLevel](l, &f.Match, rule)
@@ -139,9 +151,32 @@ func (h *HTTP) Trusts(r *http.Request) bool {
 	return slices.ContainsFunc(h.proxies, func(n network) bool { return n.Contains(peer.Addr().Unmap().WithZone("")) })
 }
 
-// Blind says whether a proxy names no path, and a rule has one.
+// Blind says, once, whether a proxy names no path though a rule has one.
 func (h *HTTP) Blind(r *http.Request) bool {
-	return r.Header.Get("X-Forwarded-Uri") == "" && h.Trusts(r) && slices.ContainsFunc(h.rules, func(one httpRule) bool { return one.Path != "" })
+	_, uri, _ := asked(r)
+	return uri == "" && (h.proxies == nil || h.Trusts(r)) && slices.ContainsFunc(h.rules, func(one httpRule) bool { return one.Path != "" }) && !h.blind.Swap(true)
+}
+
+// asked returns what the headers of a proxy say: X-Original-Method and X-Original-URL if there is no X-Forwarded-Uri, as
+// ingress-nginx has them. It passes a client's X-Forwarded-Uri on, so with ?original the gateway reads no other.
+func asked(r *http.Request) (method, uri, host string) {
+	uri = r.Header.Get("X-Forwarded-Uri")
+	if original := r.Header.Get("X-Original-Url"); r.URL.Query().Has("original") || uri == "" && original != "" {
+		return r.Header.Get("X-Original-Method"), original, (append(origin.FindStringSubmatch(original), "", ""))[1]
+	}
+	return r.Header.Get("X-Forwarded-Method"), uri, r.Header.Get("X-Forwarded-Host")
+}
+
+// origin is the part of a URL before its path.
+var origin = regexp.MustCompile("^https?://([^/?#]*)")
+
+// from is a request whose address the functions of throttlehttp read: the header of client_address takes the place of
+// X-Forwarded-For.
+func (h *HTTP) from(r *http.Request) *http.Request {
+	if values := r.Header.Values(h.client); h.client != "" && values != nil {
+		return &http.Request{RemoteAddr: r.RemoteAddr, Header: http.Header{"X-Forwarded-For": values}}
+	}
+	return r
 }
 
 // subject is the request that a proxy asks about.
@@ -157,13 +192,16 @@ type subject struct {
 	unread  bool              // there are too many readings: any path may be among them
 	address netip.Addr
 	header  http.Header
+	trusted bool // its proxy is
 }
 
 // subject reads what the proxy says about a request.
 func (h *HTTP) subject(r *http.Request) *subject {
 	var address network // a proxy at a Unix socket has none
-	_ = address.UnmarshalText([]byte(strings.TrimPrefix(strings.Trim(h.address(r), "{}"), "ip:")))
-	exact, all := readings(r.Header.Get("X-Forwarded-Uri"))
+	from := h.from(r)
+	_ = address.UnmarshalText([]byte(strings.TrimPrefix(strings.Trim(h.address(from), "{}"), "ip:")))
+	method, uri, host := asked(r)
+	exact, all := readings(uri)
 	paths := exact
 	if h.ignoreCase {
 		paths = slices.Clone(exact)
@@ -171,11 +209,11 @@ func (h *HTTP) subject(r *http.Request) *subject {
 			paths[i] = strings.ToLower(p)
 		}
 	}
-	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, unread: !all, is: map[string]string{
-		"address": strings.Trim(h.network(r), "{}"), // the gateway's keys have a hash tag of their own
-		"method":  strings.ToUpper(cmp.Or(r.Header.Get("X-Forwarded-Method"), r.Method)),
+	return &subject{address: address.Addr(), header: r.Header, paths: paths, exact: exact, unread: !all, trusted: h.Trusts(r), is: map[string]string{
+		"address": strings.Trim(h.network(from), "{}"), // the gateway's keys have a hash tag of their own
+		"method":  strings.ToUpper(cmp.Or(method, r.Method)),
 		"path":    paths[0],
-		"host":    cleanHost(cmp.Or(r.Header.Get("X-Forwarded-Host"), r.Host)),
+		"host":    cleanHost(cmp.Or(host, r.Host)),
 	}}
 }
 
@@ -184,37 +222,61 @@ func (h *HTTP) Match(r *http.Request) (all []Found) {
 	s := h.subject(r)
 	for i := range h.rules {
 		if rule := &h.rules[i]; rule.misses(s) == "" {
-			f := Found{Limit: rule.limit, Label: rule.limit.Path}
-			entries := Descriptor{{Key: "http"}, {Key: rule.name}}
-			for _, by := range rule.by {
-				value, found := s.is[by]
-				if name := strings.TrimPrefix(by, "header:"); !found {
-					if value = s.header.Get(name); len(s.header.Values(name)) > 1 {
-						f.Repeated = cmp.Or(f.Repeated, name)
-					}
-				}
-				entries = append(entries, &common.RateLimitDescriptor_Entry{Key: by, Value: value})
-			}
-			f.Key, f.Tag = h.domain.key(entries, nil)
-			all = append(all, f)
+			all = append(all, h.found(rule, s)...)
 		}
 	}
 	return all
+}
+
+// found is the limits of a rule that matches.
+func (h *HTTP) found(rule *httpRule, s *subject) (all []Found) {
+	f := Found{}
+	entries := Descriptor{{Key: "http"}, {Key: rule.name}}
+	for _, by := range rule.by {
+		value, found := s.is[by]
+		if name := strings.TrimPrefix(by, "header:"); !found {
+			if value = s.header.Get(name); len(s.header.Values(name)) > 1 {
+				f.Repeated = cmp.Or(f.Repeated, name)
+			}
+		}
+		entries = append(entries, &common.RateLimitDescriptor_Entry{Key: by, Value: value})
+	}
+	f.Key, f.Tag = h.domain.key(entries, nil)
+	for _, m := range rule.limits {
+		f.Limit, f.Label, f.Default = m, m.Path, false
+		if values := s.header.Values(m.Header); m.Header != "" && values != nil && s.trusted {
+			f.Limit, f.Default = m.by(strings.Join(values, ","))
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// by is the limit with the number that a request brings, or itself if that is wrong.
+func (m *Limit) by(text string) (own *Limit, wrong bool) {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || n > uint64(m.Max) {
+		return m, true
+	}
+	own = new(*m)
+	own.Units = int64(n)
+	own.Reply = own.reply(m.Reply.Name)
+	return own, false
 }
 
 // Explain says which rules a request counts for, and what keeps it from counting for the others. say describes a limit.
 func (h *HTTP) Explain(r *http.Request, say func(Found) string) (lines []string) {
 	s := h.subject(r)
 	lines = append(lines, fmt.Sprintf("%s %s%s from %s, paths %q", s.is["method"], s.is["host"], s.is["path"], s.is["address"], s.paths))
-	found := h.Match(r)
 	for i := range h.rules {
 		rule := &h.rules[i]
 		if part := rule.misses(s); part != "" {
 			lines = append(lines, rule.name+": no, because of its "+part)
 			continue
 		}
-		at := slices.IndexFunc(found, func(f Found) bool { return f.Limit == rule.limit })
-		lines = append(lines, rule.name+": yes, "+say(found[at]))
+		for _, f := range h.found(rule, s) {
+			lines = append(lines, rule.name+": yes, "+say(f))
+		}
 	}
 	return lines
 }
@@ -225,7 +287,9 @@ func matches(pattern, text string) bool {
 }
 
 // exempts says whether the rule takes a limit away.
-func (r *httpRule) exempts() bool { return r.limit.Unlimited || len(r.limit.Replaced) > 0 }
+func (r *httpRule) exempts() bool {
+	return slices.ContainsFunc(r.limits, func(m *Limit) bool { return m.Unlimited || len(m.Replaced) > 0 })
+}
 
 // fits says whether one text matches a pattern, or all of them if the rule exempts.
 func (r *httpRule) fits(pattern string, texts []string) bool {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
@@ -27,8 +28,49 @@ func TestSubject(t *testing.T) {
 		"x /%zz/%6":                       "x /%zz/%6",
 	} {
 		host, uri, _ := strings.Cut(written, " ")
-		s := h.subject(&http.Request{Host: host, Header: http.Header{"X-Forwarded-Uri": {uri}}})
+		s := h.subject(&http.Request{Host: host, URL: &url.URL{}, Header: http.Header{"X-Forwarded-Uri": {uri}}})
 		require.Equal(t, want, s.is["host"]+" "+s.is["path"], written)
+	}
+}
+
+// A trusted proxy names the client's address and a limit in headers of its choice. ingress-nginx names method, host and path in its own
+// headers, and passes a client's others on.
+func TestHTTP_headers(t *testing.T) {
+	set, err := Parse([]File{{Text: `
+domain: d
+http:
+  trusted_proxies: [10.0.0.1]
+  client_address: CF-Connecting-IP
+  rules:
+  - name: all
+    by: [address, method, host, path]
+    rate_limit: {unit: 15m, requests_per_unit: 5, header: X-Plan, max: 100}
+`}}, Options{})
+	require.NoError(t, err)
+	for _, row := range []struct{ peer, query, headers, want string }{
+		{"10.0.0.1", "", "CF-Connecting-IP=1.1.1.1 X-Forwarded-For=2.2.2.2 X-Plan=100", "ip:1.1.1.1 GET gw / 100"},
+		{"10.0.0.1", "", "CF-Connecting-IP=3.3.3.3 CF-Connecting-IP=1.1.1.1", "ip:1.1.1.1 GET gw / 5"},
+		{"10.0.0.1", "", "CF-Connecting-IP=nobody X-Forwarded-For=2.2.2.2 X-Plan=0", "ip:10.0.0.1 GET gw / 0"},
+		{"10.0.0.1", "", "X-Forwarded-For=2.2.2.2 X-Plan=101", "ip:2.2.2.2 GET gw / 5!"},
+		{"10.0.0.1", "", "X-Plan=7 X-Plan=8", "ip:10.0.0.1 GET gw / 5!"},
+		{"10.0.0.1", "", "X-Plan=-1", "ip:10.0.0.1 GET gw / 5!"},
+		{"10.9.9.9", "", "CF-Connecting-IP=1.1.1.1 X-Plan=7", "ip:10.9.9.9 GET gw / 5"},
+		{"10.0.0.1", "", "X-Original-URL=https://h:8443//a?b=http://x/ X-Original-Method=PUT X-Forwarded-Host=x X-Forwarded-Method=X", "ip:10.0.0.1 PUT h /a 5"},
+		{"10.0.0.1", "", "X-Original-URL=/a?b=http://x/", "ip:10.0.0.1 GET gw /a 5"},
+		{"10.0.0.1", "", "X-Original-URL=http://h/a X-Original-Method=PUT X-Forwarded-Uri=/b", "ip:10.0.0.1 GET gw /b 5"},
+		{"10.0.0.1", "original", "X-Original-URL=http://h/a X-Original-Method=PUT X-Forwarded-Uri=/b X-Forwarded-Method=X X-Forwarded-Host=x", "ip:10.0.0.1 PUT h /a 5"},
+		{"10.0.0.1", "original", "X-Forwarded-Uri=/b X-Forwarded-Host=x", "ip:10.0.0.1 GET gw / 5"},
+	} {
+		r := &http.Request{Method: "GET", Host: "gw", RemoteAddr: row.peer + ":1", URL: &url.URL{RawQuery: row.query}, Header: http.Header{}}
+		for pair := range strings.FieldsSeq(row.headers) {
+			name, value, _ := strings.Cut(pair, "=")
+			r.Header.Add(name, value)
+		}
+		f := set.HTTP["d"].Match(r)[0]
+		is := set.HTTP["d"].subject(r).is
+		got := fmt.Sprint(is["address"], " ", is["method"], " ", is["host"], " ", is["path"], " ", f.Units)
+		require.Equal(t, row.want, got+map[bool]string{true: "!"}[f.Default], row.headers)
+		require.EqualValues(t, f.Units, f.Reply.RequestsPerUnit)
 	}
 }
 
@@ -54,8 +96,8 @@ func TestReadings(t *testing.T) {
 		limited := false
 		for _, route := range []string{"/api/*", "/login"} {
 			m := matchLevel{Path: route}
-			limited = limited || (&httpRule{limit: &Limit{}, matchLevel: m}).misses(s) == ""
-			require.Equal(t, "path", (&httpRule{limit: &Limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: m}).misses(s), "%.80s", path)
+			limited = limited || (&httpRule{limits: []*Limit{{}}, matchLevel: m}).misses(s) == ""
+			require.Equal(t, "path", (&httpRule{limits: []*Limit{{limitLevel: limitLevel{Unlimited: true}}}, matchLevel: m}).misses(s), "%.80s", path)
 		}
 		require.True(t, limited, "%.80s: %s", path, program)
 	}
@@ -99,7 +141,7 @@ http:
 		"PUT /u/1/2/b robots": "stars", "PUT /u/1//b/c bot": "stars", "PUT /u/b bot": "", "PUT /u/1/b boat": "",
 	} {
 		words, names := strings.Fields(request), []string{}
-		r := &http.Request{Header: http.Header{"X-Forwarded-Method": words[:1], "X-Forwarded-Uri": words[1:2], "X": words[2:]}}
+		r := &http.Request{URL: &url.URL{}, Header: http.Header{"X-Forwarded-Method": words[:1], "X-Forwarded-Uri": words[1:2], "X": words[2:]}}
 		for _, f := range set.HTTP["d"].Match(r) {
 			names = append(names, strings.TrimPrefix(f.Label, "d.http."))
 		}
@@ -127,8 +169,8 @@ func FuzzReadings(f *testing.F) {
 	for _, pattern := range []string{"/", "/api/", "/health", "/health/{$}"} {
 		mux.Handle(pattern, http.NotFoundHandler())
 	}
-	api := &httpRule{limit: &Limit{}, matchLevel: matchLevel{Path: "/api/*"}}
-	health := &httpRule{limit: &Limit{limitLevel: limitLevel{Unlimited: true}}, matchLevel: matchLevel{Path: "/health"}}
+	api := &httpRule{limits: []*Limit{{}}, matchLevel: matchLevel{Path: "/api/*"}}
+	health := &httpRule{limits: []*Limit{{limitLevel: limitLevel{Unlimited: true}}}, matchLevel: matchLevel{Path: "/health"}}
 	f.Fuzz(func(t *testing.T, uri string) {
 		found, all := readings(uri)
 		s := &subject{paths: found, exact: found, unread: !all}

@@ -21,10 +21,12 @@ type Found struct {
 	Tag   string // that begins the key: keys with one tag are taken from together; "": alone
 	// Holder takes a slot of a concurrency limit. It is the last entry's value, which isn't part of the key.
 	Holder string
-	Above  *Found // the limit that a share is of, which is taken from, too; nil: no share
+	Above  *Found  // the limit that a share is of, which is taken from, too; nil: no share
+	Also   []Found // the other limits of the descriptor, if its rule has a list
 	// Repeated is a header that the rule counts by and the request has several times: programs read the first one, the last one
 	// or all of them, so a client could choose which limit counts.
 	Repeated string
+	Default  bool // the header of the limit has no number up to max, so requests_per_unit counts
 }
 
 // Descriptor is a list of keys and values that a request is matched by, MaxEntries at most.
@@ -47,25 +49,37 @@ func (d *Domain) Match(entries Descriptor) (f Found) {
 		}
 		path = append(path, at)
 	}
-	if at.limit == nil {
-		return f
+	for i, m := range at.limits {
+		if one := d.found(m, at, entries, path); i == 0 {
+			f = one
+		} else {
+			f.Also = append(f.Also, one)
+		}
 	}
-	f.Limit, f.Label = at.limit, at.path
-	if at.limit.detailed || slices.ContainsFunc(path, func(n *node) bool { return n.valueToMetric }) {
-		f.Label = d.label(entries, path, at.limit.detailed)
+	return f
+}
+
+// found is a limit of a descriptor, which the rule at the end of a path has.
+func (d *Domain) found(m *Limit, at *node, entries Descriptor, path []*node) (f Found) {
+	f.Limit, f.Label = m, m.Path
+	if m.detailed || slices.ContainsFunc(path, func(n *node) bool { return n.valueToMetric }) {
+		f.Label = d.label(entries, path, m.detailed) + strings.TrimPrefix(m.Path, at.path)
 	}
-	if at.limit.Algorithm == Concurrency {
+	if m.Algorithm == Concurrency {
 		last := len(entries) - 1
 		f.Holder = shorten([]byte(entries[last].GetValue()))
 		entries = append(slices.Clone(entries[:last]), &common.RateLimitDescriptor_Entry{Key: entries[last].GetKey()})
 	}
-	f.Key, f.Tag = d.key(entries[:at.limit.depth], path)
+	f.Key, f.Tag = d.key(entries[:m.depth], path)
 	for of := &f; of.above != nil; of = of.Above {
 		of.Above = &Found{Limit: of.above, Label: of.above.Path}
 		of.Above.Key, of.Above.Tag = d.key(entries[:of.above.depth], path)
 	}
 	return f
 }
+
+// All returns the limits of the descriptor.
+func (f Found) All() []Found { return append([]Found{f}, f.Also...) }
 
 // Explain says which rule each entry of a descriptor meets, and which limits count. say describes one.
 func (d *Domain) Explain(entries Descriptor, say func(Found) string) (lines []string) {
@@ -80,11 +94,13 @@ func (d *Domain) Explain(entries Descriptor, say func(Found) string) (lines []st
 		}
 		lines, at = append(lines, pair+": rule "+next.path), next
 	}
-	if at.limit == nil {
+	if at.limits == nil {
 		return append(lines, "no limit: this rule has no rate_limit, and only the rule of the last entry counts")
 	}
 	f := d.Match(entries)
-	lines = append(lines, "limit: "+say(f))
+	for _, one := range f.All() {
+		lines = append(lines, "limit: "+say(one))
+	}
 	for above := f.Above; above != nil; above = above.Above {
 		lines = append(lines, "and the limit around it: "+say(*above))
 	}
@@ -114,7 +130,7 @@ func (d *Domain) Override(entries Descriptor, own *common.RateLimitDescriptor_Ra
 	}
 	f.Label = f.Path
 	if f.Key, f.Tag = d.key(entries, nil); own.GetUnitMultiplier() != nil {
-		f.Key += "|" + f.Period.String()
+		f.Key, f.own = f.Key+"|"+f.Period.String(), true
 	}
 	return f, nil
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"time"
 
-	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -20,7 +19,7 @@ func (m *Limit) Fits() int64 {
 // Counter begins the keys of a limit, with a colon after it. Limits of one algorithm and period share it, so usage carries over
 // when a limit changes. Periods of requests' own limits share it, too: a process keeps each Counter that it has seen.
 func (m *Limit) Counter() string {
-	if m.Reply.GetUnitMultiplier() != nil {
+	if m.own {
 		return string(m.Algorithm) + ".own"
 	}
 	if m.TimeZone.Location != nil && m.Period == Periods["MONTH"] {
@@ -47,7 +46,7 @@ func (l *loader) loadNested(at *yaml.Node, f *descriptorLevel, rule string, abov
 		l.fail(at, rule, "%s", wrong)
 	}
 	m := new(*above)
-	if given(&f.RateLimit) {
+	if given(&f.RateLimit) { // no list
 		own := *l
 		if own.Algorithm == GCRA { // which a share cannot have
 			own.Algorithm = FixedWindow
@@ -85,7 +84,7 @@ func (m *Limit) narrow(f *descriptorLevel, fits int64) {
 		return
 	}
 	m.Units -= int64(*f.Reserve)
-	m.Reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.Units), Name: m.Reply.Name, Unit: m.Reply.Unit}
+	m.Reply = m.reply(m.Reply.Name)
 }
 
 // countable says whether a limit can have a share or a reserve below it.
@@ -99,7 +98,7 @@ func (f *descriptorLevel) mistake(above *Limit, tag tagging) string {
 	case f.Share != nil && f.Reserve != nil:
 		return "share cannot be combined with reserve"
 	case above == nil:
-		return "share and reserve need a descriptor around this one that has a rate_limit"
+		return "share and reserve need a descriptor around this one that has a rate_limit, of one limit"
 	case !above.countable():
 		return "share and reserve need a limit around them that is more than 0, without concurrency, unlimited or a lockout"
 	case f.Share != nil && (*f.Share < 1 || *f.Share > maxWeight):

@@ -46,8 +46,8 @@ const (
 type node struct {
 	children      map[string]*node
 	wildcards     []*node // the children whose composite has a star, in the order of the files
-	limit         *Limit  // nil: none
-	above         *Limit  // limit, or that of the nearest descriptor around it
+	limits        []*Limit
+	above         *Limit // its only limit, or that of the nearest descriptor around it; nil: none
 	path          string
 	composite     string // the end of path: how it is found
 	shared        bool   // all values of the composite's star share one threshold
@@ -70,6 +70,7 @@ type Limit struct {
 	Share    int    // the weight of a tenant of the limit above; 0: none
 	above    *Limit // of a share
 	depth    int    // of the entries that make the key
+	own      bool   // a request brought it, with a period of its own
 
 	Shadow, Quota, detailed bool
 }
@@ -204,15 +205,21 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 		}
 		switch {
 		case f.Share != nil || f.Reserve != nil:
-			n.limit = l.loadNested(at, &f, n.path, parent.above, tag)
+			n.limits = []*Limit{l.loadNested(at, &f, n.path, parent.above, tag)}
 		case given(&f.RateLimit):
-			n.limit = l.loadLimit(&f.RateLimit, n.path, tag, l.late(n.path))
+			n.limits = l.loadLimits(&f.RateLimit, n.path, tag, l.late(n.path))
 		}
-		if m := n.limit; m != nil {
-			m.Shadow, m.Quota, m.detailed, n.above = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric, m
+		for _, m := range n.limits {
+			m.Shadow, m.Quota, m.detailed = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric
 			m.Metadata = f.Metadata
 			if f.Reserve == nil { // else the key is that of the limit around it
 				m.depth = depth
+			}
+			if n.above = nil; len(n.limits) == 1 {
+				n.above = m
+			}
+			if m.Header != "" {
+				l.fail(at, m.Path, "a header is for http rules: Envoy sends a limit of its own")
 			}
 		}
 		parent.children[composite] = n
@@ -220,24 +227,30 @@ func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag 
 	}
 }
 
-// Periods of the units. Without a time zone a month has 30 days and a year 365, as envoyproxy/ratelimit has it: windows are
-// counted from 1970.
-var Periods = map[string]time.Duration{
-	"SECOND": time.Second, "MINUTE": time.Minute, "HOUR": time.Hour, "DAY": 24 * time.Hour, "WEEK": 7 * 24 * time.Hour,
-	"MONTH": 30 * 24 * time.Hour, "YEAR": 365 * 24 * time.Hour,
-}
-
-// WindowEnd returns when the fixed window at a time ends.
-func (m *Limit) WindowEnd(at time.Time) time.Time {
-	if m.TimeZone.Location == nil {
-		period := int64(m.Period / time.Second)
-		return time.Unix(at.Unix()-at.Unix()%period+period, 0)
+// loadLimits reads a limit, or a list of limits that all count: each has its name at the end of its path.
+func (l *loader) loadLimits(at *yaml.Node, rule string, tag tagging, late bool) (all []*Limit) {
+	list := resolve(at)
+	if list.Kind != yaml.SequenceNode {
+		return []*Limit{l.loadLimit(at, rule, tag, late)}
 	}
-	year, month, day := at.In(m.TimeZone.Location).Date()
-	if m.Period == Periods["MONTH"] {
-		month, day = month+1, 0
+	for _, one := range list.Content {
+		var named limitLevel // though it may have mistakes
+		_ = one.Decode(&named)
+		m := l.loadLimit(one, rule+"."+named.Name, tag, late)
+		switch {
+		case m.Name == "" || slices.ContainsFunc(all, func(other *Limit) bool { return other.Name == m.Name }):
+			l.fail(one, rule, "each limit of a list needs a name of its own")
+		case m.Algorithm == Concurrency || m.Unlimited:
+			l.fail(one, m.Path, "a limit of a list has no concurrency and is not unlimited")
+		case slices.ContainsFunc(all, func(other *Limit) bool { return other.Counter() == m.Counter() }):
+			l.fail(one, m.Path, "limits of one list differ in their unit or algorithm: these two would count at one key")
+		}
+		all = append(all, m)
 	}
-	return time.Date(year, month, day+1, 0, 0, 0, 0, m.TimeZone.Location)
+	if len(all) == 0 {
+		l.fail(at, rule, "the list of limits is empty")
+	}
+	return all
 }
 
 // loadLimit reads a limit. late is what it is if it doesn't say.
@@ -247,8 +260,7 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *
 		m.Algorithm = cmp.Or(m.Algorithm, l.Algorithm)
 	}
 	m.Late = or(m.LateHits, late && !m.neverLate())
-	unit := strings.ToUpper(m.Unit)
-	m.Period = Periods[unit]
+	m.Period = periodOf(m.Unit)
 	if wrong := m.mistake(m.Period, tag); wrong != "" {
 		l.fail(at, rule, "%s", wrong)
 	}
@@ -264,17 +276,16 @@ func (l *loader) loadLimit(at *yaml.Node, rule string, tag tagging, late bool) *
 	}
 	m.Algorithm, m.OnFailure = cmp.Or(m.Algorithm, FixedWindow), cmp.Or(m.OnFailure, FailOpen)
 	m.Charge = m.Excess == "charge" || m.Excess == "" && m.Algorithm == FixedWindow && tag == tagNone && !m.Late
-	m.Reply = &pb.RateLimitResponse_RateLimit{RequestsPerUnit: uint32(m.Units), Name: m.Name,
-		Unit: pb.RateLimitResponse_RateLimit_Unit(pb.RateLimitResponse_RateLimit_Unit_value[unit])}
+	m.Reply = m.reply(m.Name)
 	l.Limits = append(l.Limits, m)
 	return m
 }
 
 // mistake says what does not fit together: amounts, what only some algorithms have, and hits that are refused or come late.
 func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
-	slots, counts := m.Concurrency != nil, m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != ""
-	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && (unit == Periods["DAY"] || unit == Periods["MONTH"])
-	locks, tagged, late := m.Lockout != nil, tag != tagNone, or(m.LateHits, false)
+	slots, counts := m.Concurrency != nil, m.Unit != "" || m.RequestsPerUnit > 0 || m.Algorithm != "" || m.Header != ""
+	calendar := cmp.Or(m.Algorithm, FixedWindow) == FixedWindow && slices.Contains([]string{"DAY", "MONTH"}, strings.ToUpper(m.Unit))
+	locks, tagged, late, header := m.Lockout != nil, tag != tagNone, or(m.LateHits, false), m.Header != ""
 	for _, one := range []struct {
 		found bool
 		text  string
@@ -282,10 +293,12 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		{slots && (counts || m.Unlimited), "concurrency is used alone or with hold: it has no unit, requests_per_unit or algorithm"},
 		{or(m.Concurrency, 1) == 0, "concurrency is at least 1"},
 		{m.Unlimited && unit > 0, "a rule that is unlimited has no unit"},
-		{!slots && !m.Unlimited && unit == 0, "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month or year"},
+		{!slots && !m.Unlimited && (unit == 0 || !fits(&unit)), "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month, year, or a time from 1ms to 10 years such as 15m, 36h or 90d"},
 		{(m.Burst != nil || locks) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
 		{or(m.Burst, 1) == 0, "burst is at least 1"},
 		{m.TimeZone.Location != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
+		{header != (m.Max > 0) || header && !token.MatchString(m.Header), "header and max belong together: the header may bring another requests_per_unit, up to max"},
+		{header && (m.Burst != nil || m.RequestsPerUnit > m.Max), "with a header, requests_per_unit is at most max, and there is no burst"},
 		{m.Hold != nil && !slots, "hold needs concurrency"},
 		{!fits(m.Lockout) || !fits(m.Hold), "lockout and hold are times between 1ms and 10 years: write 90s, 15m or 1h30m"},
 		{m.Excess == "charge" && (slots || locks || tagged), "'excess: charge' cannot be combined with concurrency, a lockout or a hash_tag"},

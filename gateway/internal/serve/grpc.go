@@ -94,7 +94,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 		s.metrics.refused.WithLabelValues("invalid").Inc()
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	response, _ := s.decide(ctx, asks)
+	response, _ := s.decide(ctx, asks, len(req.GetDescriptors()))
 	if s.Metadata {
 		response.DynamicMetadata = dynamicMetadata(req, response, asks)
 	}
@@ -108,7 +108,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 	return response, nil
 }
 
-// asks finds the limit of each descriptor.
+// asks finds the limits of each descriptor: the first ones in the order of the descriptors, then what else a list has.
 func (s *Service) asks(req *pb.RateLimitRequest) ([]engine.Ask, error) {
 	n := len(req.GetDescriptors())
 	switch {
@@ -146,6 +146,10 @@ func (s *Service) asks(req *pb.RateLimitRequest) ([]engine.Ask, error) {
 			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.Label)
 		}
 		a.Hits = hits(req, descriptor)
+		for _, f := range a.Also {
+			asks = append(asks, engine.Ask{Found: f, Hits: a.Hits, Settle: a.Settle || f.Late && a.Hits > 0, Of: i})
+		}
+		a = &asks[i] // which append may have moved
 		a.Settle = a.Settle || a.Limit != nil && a.Late && a.Hits > 0
 	}
 	return asks, nil
@@ -165,14 +169,21 @@ func hits(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
 
 // decide returns the statuses, the overall code and the headers, and which status the headers are about: the last one over
 // its limit, else the one with the least left, -1 if there is none. A status of which nobody has counted the numbers has none.
-func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.RateLimitResponse, tightest int) {
+// There are n statuses: that of an ask beyond is its descriptor's if it is the tighter one.
+func (s *Service) decide(ctx context.Context, asks []engine.Ask, n int) (response *pb.RateLimitResponse, tightest int) {
 	s.engine.Decide(ctx, asks)
-	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, len(asks))}
+	response = &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: make([]*pb.RateLimitResponse_DescriptorStatus, n)}
+	for i := range asks {
+		if st := s.status(&asks[i]); i < n {
+			response.Statuses[i] = st
+		} else if of := &response.Statuses[asks[i].Of]; tighter(st, *of) {
+			*of = st
+		}
+	}
 	tightest = -1
 	least, over, quotas, exceeded := uint32(math.MaxUint32), false, 0, 0
-	for i := range asks {
-		a, st := &asks[i], s.status(&asks[i])
-		response.Statuses[i] = st
+	for i, st := range response.Statuses {
+		a := &asks[i]
 		refuses := st.Code == pb.RateLimitResponse_OVER_LIMIT
 		if !a.Unlimited && (s.Quota || a.Limit != nil && a.Quota) {
 			if quotas++; refuses {
@@ -182,7 +193,7 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.R
 		}
 		over = over || refuses
 		switch {
-		case a.Limit == nil || !a.Counted():
+		case st.CurrentLimit == nil:
 		case refuses:
 			tightest, least = i, 0
 		case st.LimitRemaining < least:
@@ -199,6 +210,14 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask) (response *pb.R
 		response.ResponseHeadersToAdd = append(response.ResponseHeadersToAdd, &core.HeaderValue{Key: fallbackHeader, Value: by})
 	}
 	return response, tightest
+}
+
+// tighter says whether a status is tighter than another one of its descriptor: it refuses or, if both do or none, less is left.
+func tighter(st, than *pb.RateLimitResponse_DescriptorStatus) bool {
+	if st.Code != than.Code {
+		return st.Code == pb.RateLimitResponse_OVER_LIMIT
+	}
+	return st.CurrentLimit != nil && (than.CurrentLimit == nil || st.LimitRemaining < than.LimitRemaining)
 }
 
 // status says what was decided, and counts it.

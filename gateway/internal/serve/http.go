@@ -47,9 +47,13 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
 		}
 		if h.Blind(r) {
-			s.engine.Complain("a proxy doesn't send X-Forwarded-Uri, and rules have a path", "domain", name)
+			s.engine.Complain("a proxy sends neither X-Forwarded-Uri nor X-Original-URL, and rules have a path", "domain", name)
 		}
 		for _, f := range h.Match(r) {
+			if f.Default && !report {
+				s.metrics.wrongLimits.Inc()
+				s.engine.Complain("the header of a limit has no number up to max, so requests_per_unit counts", "rule", f.Label, "header", f.Header)
+			}
 			a := engine.Ask{Found: f, Hits: 1}
 			if f.Cost != nil {
 				a.Hits = int64(f.Cost.Estimate)
@@ -80,18 +84,12 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	response, tightest := s.decide(r.Context(), asks)
+	response, tightest := s.decide(r.Context(), asks, len(asks))
 	if by := fallback(asks); by != "" {
 		w.Header().Set(fallbackHeader, by)
 	}
 	if tightest >= 0 {
-		st, a := response.Statuses[tightest], &asks[tightest]
-		w.Header().Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
-		policy := fmt.Sprintf("%q;q=%d", a.Name, st.CurrentLimit.RequestsPerUnit)
-		if a.TimeZone.Location == nil { // calendar days and months differ in length
-			policy += fmt.Sprintf(";w=%d", int64(a.Period.Seconds()))
-		}
-		w.Header().Set("RateLimit-Policy", policy)
+		describe(w.Header(), asks, response.Statuses, tightest)
 	}
 	back, names := reserved(asks, began)
 	refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT
@@ -108,6 +106,28 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "Too Many Requests", deny)
 	}
 	s.metrics.took.WithLabelValues("http").Observe(time.Since(began).Seconds())
+}
+
+// describe sets the headers that name a limit, then the others of its rule.
+func describe(h http.Header, asks []engine.Ask, statuses []*pb.RateLimitResponse_DescriptorStatus, tightest int) {
+	var left, policies []string
+	add := func(i int) {
+		a, st := &asks[i], statuses[i]
+		left = append(left, fmt.Sprintf("%q;r=%d;t=%d", a.Name, st.LimitRemaining, st.DurationUntilReset.Seconds))
+		policy := fmt.Sprintf("%q;q=%d", a.Name, st.CurrentLimit.RequestsPerUnit)
+		if a.TimeZone.Location == nil { // calendar days and months differ in length
+			policy += fmt.Sprintf(";w=%d", (a.Period+time.Second-1)/time.Second)
+		}
+		policies = append(policies, policy)
+	}
+	add(tightest)
+	for i := range asks {
+		if i != tightest && asks[i].Key == asks[tightest].Key && statuses[i].CurrentLimit != nil {
+			add(i)
+		}
+	}
+	h.Set("RateLimit", strings.Join(left, ", "))
+	h.Set("RateLimit-Policy", strings.Join(policies, ", "))
 }
 
 // longestWait returns the seconds until no rule refuses.
@@ -152,7 +172,7 @@ func reservedAt(r *http.Request, rule string) (at time.Time, taken bool) {
 func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
 	asks, status, err := s.reports(r)
 	outcome := "nothing"
-	switch s.decide(r.Context(), asks); {
+	switch s.decide(r.Context(), asks, len(asks)); {
 	case err != nil:
 		outcome = "invalid"
 	case len(asks) > 0:

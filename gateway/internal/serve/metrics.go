@@ -30,6 +30,7 @@ type metrics struct {
 	inForce                          *prometheus.GaugeVec
 	theirTook                        prometheus.Observer
 	theirCalls, theirErrors          prometheus.Counter
+	wrongLimits                      prometheus.Counter
 	theirLoads                       map[bool]prometheus.Counter       // by: without an error
 	theirHits                        map[string]*prometheus.CounterVec // by rule
 	nearRatio                        float64
@@ -74,6 +75,7 @@ func newMetrics(nearRatio float64) *metrics {
 	m.decisions, m.hits = counter("decisions_total", byRule, "rule", "outcome"), counter("hits_total", byRule, "rule", "outcome")
 	m.near, m.fallbacks = counter("near_limit_total", byRule, "rule"), counter("fallbacks_total", byRule, "rule", "policy")
 	m.refused = counter("refused_requests_total", "Requests without a decision: invalid, no_domain (it has no rules) or no_rules (none have come).", "reason")
+	m.wrongLimits = counter("wrong_limits_total", "Limits in headers that are no number from 0 to the max of the rule, so its own number counted.").WithLabelValues()
 	m.loads = counter("loads_total", "Sets of rules that were loaded or refused.", "outcome")
 	m.settles = counter("settles_total", "Costs: due (/check has admitted a request), and reports of them: charged, nothing (no rule or no number), invalid or undecided.", "outcome")
 	for _, outcome := range []string{"due", "charged", "nothing", "invalid", "undecided"} { // so that alerts see the first one

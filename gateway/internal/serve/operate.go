@@ -59,7 +59,7 @@ func (s *Service) reset(w http.ResponseWriter, r *http.Request) {
 	set := s.Rules.Load()
 	if d := set.Domains[domain]; d != nil {
 		for _, one := range descriptors {
-			found = append(found, d.Match(one))
+			found = append(found, d.Match(one).All()...)
 		}
 	} else if descriptors == nil {
 		r.Method = http.MethodGet // as /explain takes it, unless a header says otherwise
