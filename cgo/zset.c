@@ -144,49 +144,58 @@ void shim_free_entries(shim_key *key) {
     if (key->entries.cap > SHIM_STACK_ENTRIES) api.Free(key->entries.at);
 }
 
-/* The members that a call adds: a lease or an entry of a window, the slots of the lease, and the sum of slots. */
-typedef struct added {
-    int n;
-    long long scores[3];
-    RedisModuleString *members[3];
-} added;
-
-static void add(shim_key *key, added *all, int64_t time_us, RedisModuleString *member) {
+/* Adds a member, or gives it another score. Returns whether that changed anything: a lease renewed at the same instant does
+ * not. */
+static int add(shim_key *key, int64_t time_us, RedisModuleString *member) {
     int flags = 0;
     api.ZsetAdd(key->handle, (double)-time_us, member, &flags); /* a score of 0 has no sign */
-    if (!(flags & (ZADD_ADDED | ZADD_UPDATED))) return; /* a lease renewed at the same instant changes nothing */
-    all->scores[all->n] = -(long long)time_us;
-    all->members[all->n++] = member;
+    return flags & (ZADD_ADDED | ZADD_UPDATED);
 }
 
-static void add_members(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    static const char *const formats[] = {NULL, "sls", "slsls", "slslsls"};
-    added all = {0};
-    RedisModuleString *member = NULL;
-    int made = 1;
-    if (key->add_prefix) {
-        shim_text text = {key->new_text, (size_t)key->new_len};
-        if (key->add_word) text = call->args.at[key->add_word];
-        member = make_member(key->add_prefix, text.bytes, text.len);
-        add(key, &all, key->add_time_us, member);
-        made = all.n == 0 || shim_is_made(ctx, key, SHIM_ZSET);
+/* Makes the member of the call. */
+static RedisModuleString *own_member(const shim_call *call, const shim_key *key) {
+    shim_text text = {key->new_text, (size_t)key->new_len};
+    if (key->add_word) text = call->args.at[key->add_word];
+    return make_member(key->add_prefix, text.bytes, text.len);
+}
+
+static void add_member(RedisModuleCtx *ctx, const shim_call *call, shim_key *key) {
+    RedisModuleString *member = own_member(call, key);
+    if (add(key, key->add_time_us, member) && shim_is_made(ctx, key, SHIM_ZSET)) {
+        api.Replicate(ctx, "ZADD", "sls", key->name, -(long long)key->add_time_us, member);
+        key->events |= SHIM_EVENT_ZADD;
     }
+    api.FreeString(NULL, member);
+}
+
+/* Adds the member of the call, if it has one, and those of shim_zset_put: the slots of a lease, and the sum of slots. */
+static SHIM_RARE void add_members(RedisModuleCtx *ctx, const shim_call *call, shim_key *key) {
+    static const char *const formats[] = {NULL, "sls", "slsls", "slslsls"};
+    RedisModuleString *member = key->add_prefix ? own_member(call, key) : NULL, *added[3] = {member};
+    long long scores[3] = {-(long long)key->add_time_us};
+    int n = member != NULL && add(key, key->add_time_us, member);
+    int made = n == 0 || shim_is_made(ctx, key, SHIM_ZSET);
     for (int64_t i = 0; made && i < key->entries.len; i++) {
         const shim_entry *e = &key->entries.at[i];
-        if (e->drop == 2 && all.n < 3) add(key, &all, e->time_us, e->string);
+        if (e->drop != 2 || !add(key, e->time_us, e->string) || n == 3) continue;
+        scores[n] = -(long long)e->time_us;
+        added[n++] = e->string;
     }
-    if (made && all.n > 0) {
-        api.Replicate(ctx, "ZADD", formats[all.n], key->name, all.scores[0], all.members[0], all.scores[1], all.members[1],
-                      all.scores[2], all.members[2]);
+    if (made && n > 0) {
+        api.Replicate(ctx, "ZADD", formats[n], key->name, scores[0], added[0], scores[1], added[1], scores[2], added[2]);
         key->events |= SHIM_EVENT_ZADD;
     }
     if (member != NULL) api.FreeString(NULL, member);
 }
 
 /* Adds members, then removes others. The other order could empty the sorted set, and the server
- * would delete the key with its expiry. */
+ * would delete the key with its expiry. The entries of shim_zset_put are the last ones. */
 void shim_apply_zset(RedisModuleCtx *ctx, shim_call *call, shim_key *key) {
-    add_members(ctx, call, key);
+    if (key->entries.len > 0 && key->entries.at[key->entries.len - 1].drop == 2) {
+        add_members(ctx, call, key);
+    } else if (key->add_prefix) {
+        add_member(ctx, call, key);
+    }
     RedisModuleString *stack[SHIM_STACK_ENTRIES + 1], **dropped = stack;
     if (key->entries.len > SHIM_STACK_ENTRIES)
         dropped = api.Alloc(sizeof *dropped * (size_t)(key->entries.len + 1));

@@ -233,7 +233,7 @@ func (c *Call) infoSlots(k *Key, listed int) ErrorCode {
 	c.Host().Reply(c, ItemMap, int64(listed), "")
 	for i := range listed {
 		id := k.Entries[i].id()
-		n, _, err := c.scratch.rooms[0].lease.slots.of(c, id)
+		n, _, err := c.scratch.rooms[0].lease.of(c, 0, id)
 		if err != NoError {
 			return err
 		}

@@ -53,20 +53,24 @@ var leaseKind = clauseKind{
 type leaseLimiter struct {
 	funnel.LeaseParams
 	word  int32 // the index in Args of the id
+	frees bool  // the call gives the slots back: see releaseLimiter
 	key   int
-	state funnel.LeaseState
 	v     funnel.LeaseVerdict
+	leases
+}
 
+// leases is what a key holds.
+type leases struct {
+	state             funnel.LeaseState
 	lapsed, numLapsed int32 // Entries[lapsed:][:numLapsed] are lapsed leases, the oldest first
-	counted           int32 // so many entries after those count their slots
 	rest              bool  // further leases have lapsed
-	frees             bool  // the call gives the slots back: see releaseLimiter
 
-	slots     slots
+	slots
+	counted   int32 // so many entries after the lapsed ones count their slots
 	own       int64 // the slots that the id holds, or that have lapsed; 0: none
-	ownAt     int   // the index in Entries of the member that counts them, or -1
-	ownGoes   bool  // they have lapsed and are among Entries[lapsed:][:numLapsed]
-	numLapses int   // of lapses; -1: not known
+	ownAt     int   // the index in Entries of the member that counts them; 0: none
+	ownGoes   bool  // they have lapsed and are among the lapsed ones
+	numLapses int   // of lapses; 0: not known
 }
 
 // parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a peek.
@@ -110,7 +114,7 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 func (l *leaseLimiter) lost() bool { return l.state.Own == 0 && (l.frees || l.Slots == 0) }
 
 func (l *leaseLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
-	if last = max(l.state.Latest, l.state.Own); l.rest && l.slots.extra != noExtra {
+	if last = max(l.state.Latest, l.state.Own); l.rest && l.several {
 		last = max(last, c.Now+1) // see lapses
 	}
 	return l.state.Used, max(l.Limit-l.state.Used, 0), last
@@ -118,7 +122,7 @@ func (l *leaseLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
 
 // later counts slots as held, up to the last lapse, if the server does not count.
 func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
-	if l.slots.extra != noExtra {
+	if l.several {
 		return l.laterSlots(c, at)
 	}
 	used, _, last := l.use(c)
@@ -141,7 +145,7 @@ func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel
 // findLapse returns when the verdict's Await-th slot lapses. If the server does not find it, or if slots
 // count as held that have lapsed, that isn't later than the latest lapse.
 func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
-	if l.slots.extra != noExtra {
+	if l.several {
 		all, err := l.lapses(c)
 		for i := range all {
 			if all[i].used <= l.state.Used-l.v.Await {
@@ -170,8 +174,7 @@ func (l *leaseLimiter) findLapse(c *Call) (_ funnel.Micros, err ErrorCode) {
 // load finds the state of the leases at a key: the caller's own lease, the lease that
 // lapses last, and how many are held.
 func (l *leaseLimiter) load(c *Call, key, _ int) ErrorCode {
-	l.key, l.state, l.numLapsed, l.counted, l.rest, l.numLapses = key, funnel.LeaseState{}, 0, 0, false, -1
-	l.own, l.ownAt, l.ownGoes, l.slots = 0, -1, false, slots{key: key, extra: noExtra, sum: noExtra}
+	l.key, l.leases = key, leases{}
 	if err := c.Keys[key].checkZset(); err != NoError || c.Keys[key].Kind == KindAbsent {
 		return err
 	}
@@ -210,8 +213,7 @@ func (l *leaseLimiter) countLeases(c *Call) ErrorCode {
 	first, most := len(k.Entries), max(min(clearMost, c.scratch.toClear), 1)
 	c.Host().Oldest(c, l.key, NoTime, c.Now, most)
 	if len(k.Entries) > first && k.Entries[first].counts() {
-		c.Host().Release(c, l.key, first)
-		return l.weigh(c)
+		return l.weigh(c) // some have several slots
 	}
 	for i := first; i < len(k.Entries); i++ {
 		if err := checkLease(&k.Entries[i]); err != NoError {
@@ -257,7 +259,7 @@ func (l *leaseLimiter) apply(c *Call, denied bool) ErrorCode {
 			k.expireLeases(c, l.state.Latest)
 		}
 	}
-	if l.slots.extra != noExtra || takes && l.Slots > 1 && !l.v.Renewed {
+	if l.several || takes && l.Slots > 1 && !l.v.Renewed {
 		l.applySlots(c, denied)
 	}
 	return NoError

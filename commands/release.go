@@ -102,17 +102,17 @@ func runRelease(c *Call) ErrorCode {
 // releaseSlots removes what counts the slots of the first n entries. If no lease stays, the key is deleted.
 func (c *Call) releaseSlots(n int, stays bool) ErrorCode {
 	var s slots
-	if err := s.find(c, 0); err != NoError || s.extra == noExtra {
+	if err := s.find(c, 0); err != NoError || !s.several {
 		return err
 	}
 	for i := range n {
-		_, at, err := s.of(c, c.Keys[0].Entries[i].id())
+		_, at, err := s.of(c, 0, c.Keys[0].Entries[i].id())
 		if err != NoError {
 			return err
 		}
-		s.drop(c, at)
+		s.drop(&c.Keys[0], at)
 	}
-	if s.settle(c, false); !stays {
+	if s.settle(c, 0, false); !stays {
 		c.Keys[0].Becomes = Absent
 	}
 	return NoError

@@ -8,6 +8,7 @@ import "gothrottle/funnel"
 const (
 	slotsPrefix = '\x03'
 	extraPrefix = '\x04'
+	extraMember = "\x04"
 )
 
 // maxLapsed bounds the lapsed leases that one call removes.
@@ -16,12 +17,9 @@ const maxLapsed = 1024
 // maxLapses bounds the lapses that a call looks at for its wait, if leases have several slots.
 const maxLapses = 128
 
-// noExtra is the sum if there is no such member.
-const noExtra = -1
-
 // slots accounts for the leases of several slots at a key.
 type slots struct {
-	key        int
+	several    bool  // there are such leases
 	extra, sum int64 // the score of the member extraPrefix, and what it becomes
 	entry      int   // the member's index in Key.Entries
 	dropped    int   // members slotsPrefix that go
@@ -32,11 +30,13 @@ func (e *Entry) counts() bool {
 	return e.Member != "" && (e.Member[0] == slotsPrefix || e.Member[0] == extraPrefix)
 }
 
-// find finds the sum.
+// find finds the sum, unless it is the last entry already.
 func (s *slots) find(c *Call, key int) ErrorCode {
 	k := &c.Keys[key]
-	*s = slots{key: key, extra: noExtra, sum: noExtra, entry: len(k.Entries)}
-	if !c.Host().Find(c, key, extraPrefix, "") {
+	s.entry = len(k.Entries)
+	if last := s.entry - 1; last >= 0 && k.Entries[last].Member == extraMember {
+		s.several, s.entry = true, last
+	} else if s.several = c.Host().Find(c, key, extraPrefix, ""); !s.several {
 		return NoError
 	}
 	e := &k.Entries[s.entry]
@@ -47,11 +47,12 @@ func (s *slots) find(c *Call, key int) ErrorCode {
 	return NoError
 }
 
-// of returns how many slots a lease has, and the index in Key.Entries of the member that says so; -1 if there's none.
-func (s *slots) of(c *Call, id string) (n int64, at int, err ErrorCode) {
-	k := &c.Keys[s.key]
-	if at = len(k.Entries); s.extra == noExtra || !c.Host().Find(c, s.key, slotsPrefix, id) {
-		return 1, -1, NoError
+// of returns how many slots a lease has, and the index in Key.Entries of the member that says so; 0 if there's none: the
+// lease comes before it.
+func (s *slots) of(c *Call, key int, id string) (n int64, at int, err ErrorCode) {
+	k := &c.Keys[key]
+	if at = len(k.Entries); !s.several || !c.Host().Find(c, key, slotsPrefix, id) {
+		return 1, 0, NoError
 	}
 	e := &k.Entries[at]
 	if n = -int64(e.Time); e.Bad != 0 || n < 2 || n > maxLimit {
@@ -61,46 +62,48 @@ func (s *slots) of(c *Call, id string) (n int64, at int, err ErrorCode) {
 }
 
 // drop removes a member that of has found.
-func (s *slots) drop(c *Call, at int) {
-	if at < 0 {
+func (s *slots) drop(k *Key, at int) {
+	if at == 0 {
 		return
 	}
-	e := &c.Keys[s.key].Entries[at]
+	e := &k.Entries[at]
 	e.Drop = 1
 	s.sum -= -int64(e.Time) - 2
 	s.dropped++
 }
 
 // put makes an id have n >= 2 slots. Those of a lapsed lease of the same id, which of has found, end.
-func (s *slots) put(c *Call, id string, n int64, at int) {
-	if at >= 0 {
-		s.sum -= -int64(c.Keys[s.key].Entries[at].Time) - 2
+func (s *slots) put(c *Call, key int, id string, n int64, at int) {
+	if at > 0 {
+		s.sum -= -int64(c.Keys[key].Entries[at].Time) - 2
 	}
-	s.sum = max(s.sum, 0) + n - 2
-	c.Host().Put(c, s.key, slotsPrefix, id, funnel.Micros(-n))
+	if s.sum += n - 2; !s.several {
+		s.extra = -1 // there is none
+	}
+	c.Host().Put(c, key, slotsPrefix, id, funnel.Micros(-n))
 }
 
-// settle writes the sum. It goes with the last member that it counts. kept says that one stays.
-func (s *slots) settle(c *Call, kept bool) {
+// settle writes the sum. It goes with the last member that it counts. kept says that one stays. What is put comes last.
+func (s *slots) settle(c *Call, key int, kept bool) {
 	switch {
-	case s.dropped > 0 && s.sum <= 0 && !kept && !s.stays(c):
-		c.Keys[s.key].Entries[s.entry].Drop = 1
+	case s.dropped > 0 && s.sum <= 0 && !kept && !s.stays(c, key):
+		c.Keys[key].Entries[s.entry].Drop = 1
 	case s.sum != s.extra:
-		c.Host().Put(c, s.key, extraPrefix, "", funnel.Micros(-s.sum))
+		c.Host().Put(c, key, extraPrefix, "", funnel.Micros(-s.sum))
 	}
 }
 
 // stays reports whether there are more members slotsPrefix than those that go.
-func (s *slots) stays(c *Call) bool {
-	k := &c.Keys[s.key]
+func (s *slots) stays(c *Call, key int) bool {
+	k := &c.Keys[key]
 	first, found := len(k.Entries), 0
-	c.Host().Oldest(c, s.key, NoTime, -2, s.dropped+2) // one may be the sum
+	c.Host().Oldest(c, key, NoTime, -2, s.dropped+2) // one may be the sum
 	for i := first; i < len(k.Entries); i++ {
 		if k.Entries[i].Member[0] == slotsPrefix {
 			found++
 		}
 	}
-	c.Host().Release(c, s.key, first)
+	c.Host().Release(c, key, first)
 	return found > s.dropped
 }
 
@@ -120,7 +123,7 @@ func (l *leaseLimiter) lapses(c *Call) ([]lapse, ErrorCode) {
 		all[0] = lapse{c.Now + 1, allFree}
 		return all[:1], NoError
 	}
-	if l.numLapses >= 0 {
+	if l.numLapses > 0 {
 		return all[:l.numLapses], NoError
 	}
 	first := len(k.Entries)
@@ -128,7 +131,7 @@ func (l *leaseLimiter) lapses(c *Call) ([]lapse, ErrorCode) {
 	l.numLapses = len(k.Entries) - first
 	for i := range l.numLapses {
 		e := k.Entries[first+i]
-		n, _, err := l.slots.of(c, e.id())
+		n, _, err := l.of(c, l.key, e.id())
 		if wrong := checkLease(&e); err != NoError || wrong != NoError {
 			return nil, ErrForeignLeases
 		}
@@ -158,10 +161,10 @@ func (l *leaseLimiter) laterSlots(c *Call, at funnel.Micros) (used int64, next f
 // a call removes, the slots of the rest count.
 func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 	k, id := &c.Keys[l.key], c.Args[l.word]
-	if err := l.slots.find(c, l.key); err != NoError || l.slots.extra == noExtra {
+	if err := l.find(c, l.key); err != NoError || !l.several {
 		return ErrForeignLeases
 	}
-	used, first, left := k.Length-1+l.slots.extra, len(k.Entries), c.scratch.toClear
+	used, first, left := k.Length-1+l.extra, len(k.Entries), c.scratch.toClear
 	c.Host().Oldest(c, l.key, 0, c.Now, left+1)
 	if l.rest = len(k.Entries)-first > left; l.rest {
 		c.Host().Release(c, l.key, first+left)
@@ -177,7 +180,7 @@ func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 			l.ownGoes = true
 			continue
 		}
-		n, _, err := l.slots.of(c, e.id())
+		n, _, err := l.of(c, l.key, e.id())
 		if used -= n; err != NoError {
 			return err
 		}
@@ -186,7 +189,7 @@ func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 	if l.own == 0 {
 		return l.setUsed(used)
 	}
-	n, at, err := l.slots.of(c, id)
+	n, at, err := l.of(c, l.key, id)
 	if l.own, l.ownAt = n, at; err != NoError {
 		return err
 	}
@@ -210,20 +213,20 @@ func (l *leaseLimiter) setUsed(used int64) ErrorCode {
 // applySlots removes what counts the slots of leases that go, and counts those that are taken. If no lease stays, the key is
 // deleted, whatever else it holds.
 func (l *leaseLimiter) applySlots(c *Call, denied bool) {
-	s, holds := &l.slots, l.state.Own != 0
+	s, k, holds := &l.slots, &c.Keys[l.key], l.state.Own != 0
 	frees := l.frees && !denied
 	takes := !denied && !l.frees && !holds
 	for i := range l.counted {
-		s.drop(c, int(l.lapsed+l.numLapsed+i))
+		s.drop(k, int(l.lapsed+l.numLapsed+i))
 	}
 	switch {
 	case takes && l.Slots > 1:
-		s.put(c, c.Args[l.word], l.Slots, l.ownAt)
+		s.put(c, l.key, c.Args[l.word], l.Slots, l.ownAt)
 	case takes || frees || l.ownGoes:
-		s.drop(c, l.ownAt)
+		s.drop(k, l.ownAt)
 	}
-	s.settle(c, takes && l.Slots > 1 || holds && !frees && l.ownAt >= 0)
+	s.settle(c, l.key, takes && l.Slots > 1 || holds && !frees && l.ownAt > 0)
 	if l.state.Latest == 0 && !l.rest && !takes && (frees || !holds) {
-		c.Keys[l.key].Becomes = Absent
+		k.Becomes = Absent
 	}
 }
