@@ -141,7 +141,7 @@ func TestDocs_lists(t *testing.T) {
 // Every section that is named like a command is of a command. The section explains only arguments of the command, and some
 // section explains each.
 func TestReference_sections(t *testing.T) {
-	text := readPage(t, reference)
+	text, onePage := readPage(t, reference), readPage(t, "../docs/one-page.md")
 	explained, taken := map[string]bool{}, map[string]bool{}
 	for _, c := range commands.Table {
 		if strings.HasSuffix(c.Name, "_RO") {
@@ -152,6 +152,9 @@ func TestReference_sections(t *testing.T) {
 			if !strings.Contains(string(section), want) {
 				t.Errorf("%s: the reference lacks %q", c.Name, want)
 			}
+		}
+		if !strings.Contains(string(onePage), "\n"+c.Syntax()+"\n") {
+			t.Errorf("docs/one-page.md lacks %q", c.Syntax())
 		}
 		rows := argRows(c.Args)
 		for _, row := range rows {

@@ -28,6 +28,7 @@ var runPages = map[string]string{ // and the shell lines that need a machine of 
 	"docs/commands.md":  "",
 	"docs/migrating.md": "",
 	"docs/swap.md":      ".", // swap_test.go runs them
+	"docs/one-page.md":  "",
 	"docs/operating.md": "",
 	"docs/recipes.md":   "",
 	"docs/scaling.md":   "",
