@@ -322,19 +322,8 @@ if kind then
     if not (last or next_key or further) or name == 'CL.THROTTLE' and (unit ~= '' or ms or upto or lockout) then break end
 
     limit, period, n = limit + 0.0, period + 0.0, n == '' and 1.0 or n + 0.0
-    if unit == '' then
-      if not ms then period = period * 1e3 end
-    elseif unit == 's' then
-      period = period * 1e3
-    elseif unit == 'm' then
-      period = period * 6e4
-    elseif unit == 'h' then
-      period = period * 3.6e6
-    elseif unit == 'd' then
-      period = period * 8.64e7
-    elseif unit ~= 'ms' then
-      break
-    end
+    period = period * (unit == '' and (ms and 1 or 1e3) or unit == 's' and 1e3 or unit == 'm' and 6e4 or unit == 'h' and 3.6e6
+      or unit == 'd' and 8.64e7 or unit == 'ms' and 1 or 0)
     if period < 1 then break end
     local room0, span0, per, write, fresh, from, slack, drop
     if kind == 'THROTTLE' then
@@ -586,15 +575,18 @@ go = {
   -- one runs a call of one limiter.
   one = function(kind, redis_cell)
     local r = go.new_request(kind, 2, KEYS[1], {asked = 1})
-    local limiter, rest, wrong, place = r.limiter, 2 + r.limiter.arity, nil, nil
+    local limiter, rest, i, wrong = r.limiter, 2 + r.limiter.arity, nil, nil
     r.redis_cell = redis_cell
     if limiter.has_units and ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
       r.quantity_word = rest
       rest = rest + 1
     end
     if rest <= argc then
-      r.opts, r.operand, wrong, place = word.options(rest, limiter.options, limiter.unknown)
-      if place and limiter.has_units and word.looks_numeric(ARGV[place]) then wrong = word.named("ERR '<word>' is in the wrong place: quantity must come right after the period", ARGV[place]) end
+      i, wrong = word.options(r, rest, limiter.options)
+      if not wrong and i <= argc then
+        local late = limiter.has_units and word.looks_numeric(ARGV[i])
+        wrong = word.named(late and "ERR '<word>' is in the wrong place: quantity must come right after the period" or "ERR unknown option '<word>': only <options> may follow", ARGV[i], limiter.unknown)
+      end
       r.opts.MS = r.opts.MS or wrong and word.says_ms(rest)
       r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
       r.unit = r.opts.MS and 1 or 1000
@@ -725,26 +717,23 @@ word = {
     end
   end,
 
-  -- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
-  options = function(from, allowed, unknown)
-    local opts, i, operand, mode = {}, from, nil, nil
+  -- options reads the options of a request from a word on. It returns the place of the first word that is none of those
+  -- allowed, and an error.
+  options = function(r, i, allowed)
+    local mode
     while i <= argc do
       local o = word.find_option(ARGV[i])
-      local excludes = o and word.has(' UPTO FORCE RESERVE LOCKOUT RAISE ', o)
-      if not o or not word.has(allowed, o) then
-        return opts, operand, word.named("ERR unknown option '<word>': only <options> may follow", ARGV[i], unknown), i
-      elseif opts[o] then
-        return opts, operand, word.named("ERR option '<word>' given more than once", ARGV[i])
-      elseif excludes and mode then
-        return opts, operand, word.named("ERR option '<word>' cannot be combined with <mode>", ARGV[i], mode)
-      elseif word.lacks(o) then
-        i = i + 1
-        if i > argc then return opts, operand, word.lacks(o) end
-        operand = i
-      end
-      opts[o], mode, i = true, mode or excludes and o, i + 1
+      if not o or not word.has(allowed, o) then break end
+      local excludes, lacks = word.has(' UPTO FORCE RESERVE LOCKOUT RAISE ', o), word.lacks(o)
+      local wrong = o == 'SHARE' and all_of.misplaced(r) or r.opts[o] and word.named("ERR option '<word>' given more than once", ARGV[i])
+        or excludes and mode and word.named("ERR option '<word>' cannot be combined with <mode>", ARGV[i], mode)
+      if lacks then i = i + 1 end
+      wrong = wrong or i > argc and lacks
+      if wrong then return i, wrong end
+      if o == 'SHARE' then r.share_word = i elseif lacks then r.operand = i end
+      r.opts[o], mode, i = true, mode or excludes and o, i + 1
     end
-    return opts, operand
+    return i
   end,
 }
 
@@ -974,26 +963,15 @@ function make.THROTTLE()
   local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
   throttle = {
     arity = 3, needs = 'max_burst, count and period', has_units = true, has_cells = true,
-    options = ' MS UPTO FORCE RESERVE LOCKOUT RAISE ', unknown = 'MS, UPTO, FORCE, RESERVE, LOCKOUT or RAISE', clause_options = ' LOCKOUT ',
+    options = ' MS UPTO FORCE RESERVE LOCKOUT RAISE ', unknown = 'MS, UPTO, FORCE, RESERVE, LOCKOUT or RAISE', clause_options = ' LOCKOUT ' .. 'SHARE ',
     load = cells.load, finish = cells.finish,
 
     parse = function(r)
       r.limit = word.integer(ARGV[r.first], 'max_burst', 0, 999999999999) + 1
       r.count = word.integer(ARGV[r.first + 1], 'count', 1, 1000000000000)
       word.read(r)
-      -- limit * period / count against a century, exactly if that is close: products in limbs
-      local years = r.limit * r.period / r.count / 3153600000000
-      if years > 0.999999 then
-        local function limbs(a, b)
-          local low, high = a % 1e6, div(a, 1e6)
-          local x, y = low * (b % 1e6), low * div(b, 1e6) + high * (b % 1e6)
-          y = y + div(x, 1e6)
-          return high * div(b, 1e6) + div(y, 1e6), y % 1e6 * 1e6 + x % 1e6
-        end
-        local a, b = limbs(r.limit, r.period)
-        local c, d = limbs(r.count, 3153600000000)
-        if years > 1.000001 or a > c or a == c and b > d then go.fail('ERR (max_burst + 1) x period / count must not exceed 100 years') end
-      end
+      -- Doubles cut off less than 0.002 ms.
+      if r.limit * r.period / r.count > 3153600000000 + 0.002 then go.fail('ERR (max_burst + 1) x period / count must not exceed 100 years') end
       if r.redis_cell and r.count > r.period * 1e6 then go.fail('ERR the rate must not exceed one unit per nanosecond') end
     end,
 
@@ -1653,14 +1631,6 @@ local function make_shares()
   end
 
   share = {
-    misplaced = function(r)
-      if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
-      if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
-      r.links = (r.front.links or 0) + 1
-      return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
-    end,
-
     -- most returns the most that a clause can ever have left.
     most = function(r) return r.weight and math.min(r.limit, r.weight * share.most(r.front)) or r.limit end,
 
@@ -1714,23 +1684,6 @@ end
 local function make_all()
   local function clause(n, err) return (string.gsub(err, '^ERR ', 'ERR clause ' .. n .. ': ')) end
 
-  -- options reads the options of a clause from a word on. It returns the place after them, and an error.
-  local function clause_options(r, i)
-    local o = string.upper(ARGV[i] or '')
-    while o == 'SHARE' or o ~= '' and not match(o, ' ') and word.has(r.limiter.clause_options, o) do
-      if o == 'SHARE' and not share then make_shares() end
-      local wrong = o == 'SHARE' and share.misplaced(r) or r.opts[o] and word.named("ERR option '<word>' given more than once", ARGV[i])
-      local lacks = word.lacks(o)
-      if lacks then i = i + 1 end
-      wrong = wrong or lacks and i > argc and lacks
-      if wrong then return i, wrong end
-      if o == 'SHARE' then r.share_word = i elseif lacks then r.operand = i end
-      r.opts[o], i = true, i + 1
-      o = string.upper(ARGV[i] or '')
-    end
-    return i
-  end
-
   -- wrong_word returns the error of a word after all clauses and some options.
   local function wrong_word(text, last, r, after_options)
     local o, numeric, err = word.find_option(text), word.looks_numeric(text), "ERR '<word>' is neither a clause nor an option: write KEY before another key"
@@ -1771,7 +1724,7 @@ local function make_all()
           i = i + 1
         end
         local wrong
-        i, wrong = clause_options(r, i)
+        i, wrong = word.options(r, i, limiter.clause_options)
         if wrong then return clause(n, wrong) end
         name = string.upper(ARGV[i] or '')
         limiter = go.limiter(name)
@@ -1783,8 +1736,9 @@ local function make_all()
       if key > 32 then return 'ERR at most 32 clauses' end
       seen[ARGV[i - 1]], other = true, other or ARGV[i - 1] ~= KEYS[key]
     end
-    local opts, _, wrong, place = word.options(i, ' MS FORCE ', '')
-    if place then return wrong_word(ARGV[place], #clauses, clauses[#clauses], next(opts)) end
+    local opts, wrong = {}, nil
+    i, wrong = word.options({opts = opts}, i, ' MS FORCE ')
+    if i <= argc and not wrong then return wrong_word(ARGV[i], #clauses, clauses[#clauses], next(opts)) end
     for n = 1, #clauses do
       local r = clauses[n]
       if opts.FORCE and not r.limiter.has_units then return 'ERR FORCE cannot be combined with a LEASE clause' end
@@ -1838,6 +1792,16 @@ local function make_all()
   end
 
   all_of = {
+    -- misplaced returns the error of a SHARE.
+    misplaced = function(r)
+      if not share then make_shares() end
+      if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
+      if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
+      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
+      r.links = (r.front.links or 0) + 1
+      return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
+    end,
+
     never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * share.most(r.front) end,
 
     run = function()

@@ -3,23 +3,6 @@
 local function make_all()
   local function clause(n, err) return (string.gsub(err, '^ERR ', 'ERR clause ' .. n .. ': ')) end
 
-  -- options reads the options of a clause from a word on. It returns the place after them, and an error.
-  local function clause_options(r, i)
-    local o = string.upper(ARGV[i] or '')
-    while o == 'SHARE' or o ~= '' and not match(o, ' ') and word.has(r.limiter.clause_options, o) do
-      if o == 'SHARE' and not share then make_shares() end
-      local wrong = o == 'SHARE' and share.misplaced(r) or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
-      local lacks = word.lacks(o)
-      if lacks then i = i + 1 end
-      wrong = wrong or lacks and i > argc and lacks
-      if wrong then return i, wrong end
-      if o == 'SHARE' then r.share_word = i elseif lacks then r.operand = i end
-      r.opts[o], i = true, i + 1
-      o = string.upper(ARGV[i] or '')
-    end
-    return i
-  end
-
   -- wrong_word returns the error of a word after all clauses and some options.
   local function wrong_word(text, last, r, after_options)
     local o, numeric, err = word.find_option(text), word.looks_numeric(text), TEXT.BareKey
@@ -60,7 +43,7 @@ local function make_all()
           i = i + 1
         end
         local wrong
-        i, wrong = clause_options(r, i)
+        i, wrong = word.options(r, i, limiter.clause_options)
         if wrong then return clause(n, wrong) end
         name = string.upper(ARGV[i] or '')
         limiter = go.limiter(name)
@@ -72,8 +55,9 @@ local function make_all()
       if key > BOUND.clauses then return TEXT.TooManyClauses end
       seen[ARGV[i - 1]], other = true, other or ARGV[i - 1] ~= KEYS[key]
     end
-    local opts, _, wrong, place = word.options(i, OPTIONS.GO_ALL, '')
-    if place then return wrong_word(ARGV[place], #clauses, clauses[#clauses], next(opts)) end
+    local opts, wrong = {}, nil
+    i, wrong = word.options({opts = opts}, i, OPTIONS.GO_ALL)
+    if i <= argc and not wrong then return wrong_word(ARGV[i], #clauses, clauses[#clauses], next(opts)) end
     for n = 1, #clauses do
       local r = clauses[n]
       if opts.FORCE and not r.limiter.has_units then return TEXT.ForceLease end
@@ -127,6 +111,16 @@ local function make_all()
   end
 
   all_of = {
+    -- misplaced returns the error of a SHARE.
+    misplaced = function(r)
+      if not share then make_shares() end
+      if r.kind == 'THROTTLE' then return TEXT.ShareCells end
+      if not r.front then return TEXT.ShareFirst end
+      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return TEXT.ShareSlots end
+      r.links = (r.front.links or 0) + 1
+      return r.links > BOUND.shares and TEXT.ShareChain
+    end,
+
     never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * share.most(r.front) end,
 
     run = function()

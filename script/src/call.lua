@@ -109,15 +109,18 @@ go = {
   -- one runs a call of one limiter.
   one = function(kind, redis_cell)
     local r = go.new_request(kind, 2, KEYS[1], {asked = 1})
-    local limiter, rest, wrong, place = r.limiter, 2 + r.limiter.arity, nil, nil
+    local limiter, rest, i, wrong = r.limiter, 2 + r.limiter.arity, nil, nil
     r.redis_cell = redis_cell
     if limiter.has_units and ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
       r.quantity_word = rest
       rest = rest + 1
     end
     if rest <= argc then
-      r.opts, r.operand, wrong, place = word.options(rest, limiter.options, limiter.unknown)
-      if place and limiter.has_units and word.looks_numeric(ARGV[place]) then wrong = word.named(TEXT.QuantityLate, ARGV[place]) end
+      i, wrong = word.options(r, rest, limiter.options)
+      if not wrong and i <= argc then
+        local late = limiter.has_units and word.looks_numeric(ARGV[i])
+        wrong = word.named(late and TEXT.QuantityLate or TEXT.UnknownOption, ARGV[i], limiter.unknown)
+      end
       r.opts.MS = r.opts.MS or wrong and word.says_ms(rest)
       r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
       r.unit = r.opts.MS and 1 or 1000

@@ -56,19 +56,8 @@ if kind then
     if not (last or next_key or further) or name == 'CL.THROTTLE' and (unit ~= '' or ms or upto or lockout) then break end
 
     limit, period, n = limit + 0.0, period + 0.0, n == '' and 1.0 or n + 0.0
-    if unit == '' then
-      if not ms then period = period * 1e3 end
-    elseif unit == 's' then
-      period = period * 1e3
-    elseif unit == 'm' then
-      period = period * 6e4
-    elseif unit == 'h' then
-      period = period * 3.6e6
-    elseif unit == 'd' then
-      period = period * 8.64e7
-    elseif unit ~= 'ms' then
-      break
-    end
+    period = period * (unit == '' and (ms and 1 or 1e3) or unit == 's' and 1e3 or unit == 'm' and 6e4 or unit == 'h' and 3.6e6
+      or unit == 'd' and 8.64e7 or unit == 'ms' and 1 or 0)
     if period < 1 then break end
     local room0, span0, per, write, fresh, from, slack, drop
     if kind == 'THROTTLE' then

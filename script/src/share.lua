@@ -81,14 +81,6 @@ local function make_shares()
   end
 
   share = {
-    misplaced = function(r)
-      if r.kind == 'THROTTLE' then return TEXT.ShareCells end
-      if not r.front then return TEXT.ShareFirst end
-      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return TEXT.ShareSlots end
-      r.links = (r.front.links or 0) + 1
-      return r.links > BOUND.shares and TEXT.ShareChain
-    end,
-
     -- most returns the most that a clause can ever have left.
     most = function(r) return r.weight and math.min(r.limit, r.weight * share.most(r.front)) or r.limit end,
 

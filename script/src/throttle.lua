@@ -6,26 +6,15 @@ function make.THROTTLE()
   local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
   throttle = {
     arity = WORDS.THROTTLE, needs = NEEDS.THROTTLE, has_units = true, has_cells = true,
-    options = OPTIONS.GO_THROTTLE, unknown = LIST.GO_THROTTLE, clause_options = OPTIONS.THROTTLE,
+    options = OPTIONS.GO_THROTTLE, unknown = LIST.GO_THROTTLE, clause_options = OPTIONS.THROTTLE .. 'SHARE ',
     load = cells.load, finish = cells.finish,
 
     parse = function(r)
       r.limit = word.integer(ARGV[r.first], INTEGER.MaxBurst) + 1
       r.count = word.integer(ARGV[r.first + 1], INTEGER.Count)
       word.read(r)
-      -- limit * period / count against a century, exactly if that is close: products in limbs
-      local years = r.limit * r.period / r.count / BOUND.period
-      if years > 0.999999 then
-        local function limbs(a, b)
-          local low, high = a % 1e6, div(a, 1e6)
-          local x, y = low * (b % 1e6), low * div(b, 1e6) + high * (b % 1e6)
-          y = y + div(x, 1e6)
-          return high * div(b, 1e6) + div(y, 1e6), y % 1e6 * 1e6 + x % 1e6
-        end
-        local a, b = limbs(r.limit, r.period)
-        local c, d = limbs(r.count, BOUND.period)
-        if years > 1.000001 or a > c or a == c and b > d then go.fail(TEXT.WindowTooLong) end
-      end
+      -- Doubles cut off less than 0.002 ms.
+      if r.limit * r.period / r.count > BOUND.period + 0.002 then go.fail(TEXT.WindowTooLong) end
       if r.redis_cell and r.count > r.period * 1e6 then go.fail(TEXT.RateTooHigh) end
     end,
 

@@ -112,25 +112,22 @@ word = {
     end
   end,
 
-  -- options reads the options from a word on. It returns those given, the place of an operand, and an error with its word.
-  options = function(from, allowed, unknown)
-    local opts, i, operand, mode = {}, from, nil, nil
+  -- options reads the options of a request from a word on. It returns the place of the first word that is none of those
+  -- allowed, and an error.
+  options = function(r, i, allowed)
+    local mode
     while i <= argc do
       local o = word.find_option(ARGV[i])
-      local excludes = o and word.has(OPTIONS.exclusive, o)
-      if not o or not word.has(allowed, o) then
-        return opts, operand, word.named(TEXT.UnknownOption, ARGV[i], unknown), i
-      elseif opts[o] then
-        return opts, operand, word.named(TEXT.RepeatedOption, ARGV[i])
-      elseif excludes and mode then
-        return opts, operand, word.named(TEXT.With, ARGV[i], mode)
-      elseif word.lacks(o) then
-        i = i + 1
-        if i > argc then return opts, operand, word.lacks(o) end
-        operand = i
-      end
-      opts[o], mode, i = true, mode or excludes and o, i + 1
+      if not o or not word.has(allowed, o) then break end
+      local excludes, lacks = word.has(OPTIONS.exclusive, o), word.lacks(o)
+      local wrong = o == 'SHARE' and all_of.misplaced(r) or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
+        or excludes and mode and word.named(TEXT.With, ARGV[i], mode)
+      if lacks then i = i + 1 end
+      wrong = wrong or i > argc and lacks
+      if wrong then return i, wrong end
+      if o == 'SHARE' then r.share_word = i elseif lacks then r.operand = i end
+      r.opts[o], mode, i = true, mode or excludes and o, i + 1
     end
-    return opts, operand
+    return i
   end,
 }
