@@ -5,8 +5,9 @@
 -- It reads the server's clock and the keys in KEYS, and writes these keys only: each is a hash, a string or a sorted set, and
 -- expires when nothing is in use any more. It calls TIME, and for a key EXISTS PEXPIRETIME HLEN HMGET GETRANGE ZRANGE ZCARD
 -- ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the module's replies
--- and errors, and an end: after 30,000 instructions at most, and as many for each of up to four SHARE in a row. Everything is
--- read and judged, and the user's permissions are asked for, before the first write, so a call that fails has written nothing.
+-- and errors, and an end: after 30,000 instructions at most, and as many for each SHARE, 10,000 for each clause that a hold shares,
+-- and 150 for each of at most 1,024 lapsed leases. Everything is read and judged, and the user's permissions are asked for,
+-- before the first write, so a call that fails has written nothing.
 -- SHA256SUMS of each release has this file's sum; sha1sum prints the name by which EVALSHA knows it. Don't change this file:
 -- go generate ./script makes it of script/src.
 
@@ -409,6 +410,9 @@ end
 
 -- spread returns the words of a list from i on.
 local function spread(list, i)
+  if i + 7 < #list then
+    return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5], list[i + 6], list[i + 7], spread(list, i + 8)
+  end
   if i < #list then return list[i], spread(list, i + 1) end
   if i == #list then return list[i] end
 end
@@ -431,7 +435,7 @@ local function commit()
   end
 end
 
--- decide returns the reply of GO.ALL.
+-- decide returns the reply of GO.ALL. A clause that frees slots decides only if it is limited, or if all do.
 local function decide(replies)
   local found, longest, least = 1, -1, math.huge
   for i = 1, #replies do
@@ -439,7 +443,7 @@ local function decide(replies)
     local wait = r[4] < 0 and math.huge or r[4]
     if r[1] ~= 0 and wait > longest then
       found, longest = i, wait
-    elseif longest < 0 and r[3] < least then
+    elseif longest < 0 and r[3] < least and not r.frees then
       found, least = i, r[3]
     end
   end
@@ -480,11 +484,12 @@ end
 
 local function div(a, b) return (a - a % b) / b end -- rounds down
 
-local go, word, rates, cells, throttle, zset, window, quota, lease, share, all_of
+local go, word, rates, cells, throttle, zset, window, quota, slots, lease, share, all_of
 local make = {} -- what makes the limiter of a kind, and then the limiter: what parses, loads, judges and applies
 
 go = {
   now = 0, -- in µs
+  to_clear = 1024, -- how many lapsed leases the call may still remove
 
   -- fail ends the call with an error. Of two errors in GO.ALL one of the range comes last.
   fail = function(text, range) error({text = text, range = range}, 0) end,
@@ -549,7 +554,9 @@ go = {
     elseif opts.RESERVE then
       sixth = v.limited and -1 or up(v.wait, unit)
     end
-    return {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit), sixth}
+    local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit), sixth}
+    if r.limiter.frees then reply.frees = true end
+    return reply
   end,
 
   -- count judges by a number of units in use: v.used is that after the call. If v.await is set, the call has to wait until
@@ -577,7 +584,7 @@ go = {
     local r = go.new_request(kind, 2, KEYS[1], {asked = 1})
     local limiter, rest, i, wrong = r.limiter, 2 + r.limiter.arity, nil, nil
     r.redis_cell = redis_cell
-    if limiter.has_units and ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
+    if ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
       r.quantity_word = rest
       rest = rest + 1
     end
@@ -723,9 +730,10 @@ word = {
     local mode
     while i <= argc do
       local o = word.find_option(ARGV[i])
-      if not o or not word.has(allowed, o) then break end
+      local wrong = o == 'SHARE' and r.place and all_of.misplaced(r)
+      if not wrong and (not o or not word.has(allowed, o)) then break end
       local excludes, lacks = word.has(' UPTO FORCE RESERVE LOCKOUT RAISE ', o), word.lacks(o)
-      local wrong = o == 'SHARE' and all_of.misplaced(r) or r.opts[o] and word.named("ERR option '<word>' given more than once", ARGV[i])
+      wrong = wrong or r.opts[o] and word.named("ERR option '<word>' given more than once", ARGV[i])
         or excludes and mode and word.named("ERR option '<word>' cannot be combined with <mode>", ARGV[i], mode)
       if lacks then i = i + 1 end
       wrong = wrong or i > argc and lacks
@@ -963,7 +971,7 @@ function make.THROTTLE()
   local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
   throttle = {
     arity = 3, needs = 'max_burst, count and period', has_units = true, has_cells = true,
-    options = ' MS UPTO FORCE RESERVE LOCKOUT RAISE ', unknown = 'MS, UPTO, FORCE, RESERVE, LOCKOUT or RAISE', clause_options = ' LOCKOUT ' .. 'SHARE ',
+    options = ' MS UPTO FORCE RESERVE LOCKOUT RAISE ', unknown = 'MS, UPTO, FORCE, RESERVE, LOCKOUT or RAISE', clause_options = ' LOCKOUT ',
     load = cells.load, finish = cells.finish,
 
     parse = function(r)
@@ -1149,16 +1157,9 @@ local function make_zset()
       return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '(' .. format('%d', -after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
     end,
 
-    -- oldest returns up to 128 entries up to a time, the oldest first.
-    oldest = function(key, up_to)
-      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '+inf', format('%d', -up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
-    end,
-
-    -- save writes a member, drops others (the words of a ZREM), and sees to the expiry: both times in µs.
-    save = function(r, time, member, drops, fresh, last)
-      write(fresh, {r.key, 'ZADD', format('%d', -time), member})
-      if #drops > 2 then write(fresh, drops) end
-      go.expire(r.key, fresh, up(last, 1000), r.period / 4)
+    -- oldest returns up to most entries from a score up to a time, the oldest first.
+    oldest = function(key, score, up_to, most)
+      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', score, format('%d', -up_to), 'WITHSCORES', 'LIMIT', '0', format('%d', most)))
     end,
   }
 end
@@ -1253,7 +1254,7 @@ function make.WINDOW()
   local function drop(r, list)
     local newest, lapsed = r.newest, go.now - r.us
     if not newest then return end
-    for _, e in ipairs(zset.oldest(r.key, newest.cap and math.max(lapsed, newest.time - 1) or lapsed)) do
+    for _, e in ipairs(zset.oldest(r.key, '+inf', newest.cap and math.max(lapsed, newest.time - 1) or lapsed, 128)) do
       local n = between(newest, window.entry(e))
       if n <= 0 and e.member ~= newest.member then damaged() end
       if not (e.time <= lapsed or newest.cap and n >= newest.cap) then return end
@@ -1330,7 +1331,7 @@ function make.WINDOW()
       if not r.v.store then return end
       local length = r.v.granted < 0 and r.v.used == 0 and go.call(r.key, 'ZCARD')
       if length and length <= 128 then
-        local all = zset.oldest(r.key, RANGE)
+        local all = zset.oldest(r.key, '+inf', RANGE, 128)
         for _, e in ipairs(all) do window.entry(e) end
         if #all ~= length then go.fail('ERR the sorted set at this key is not a sliding window') end
         return write(false, {r.key, 'DEL'})
@@ -1340,7 +1341,9 @@ function make.WINDOW()
       if next.weight ~= 1 or next.cap then member = member .. ':' .. base36(next.weight) end
       if next.cap then member = member .. ':' .. base36(next.cap) end
       drop(r, drops)
-      zset.save(r, next.time, member, drops, not r.newest, next.time + r.us)
+      write(not r.newest, {r.key, 'ZADD', format('%d', -next.time), member})
+      if #drops > 2 then write(not r.newest, drops) end
+      go.expire(r.key, not r.newest, up(next.time + r.us, 1000), r.period / 4)
     end,
   }
   return window
@@ -1421,21 +1424,158 @@ function make.QUOTA()
   return quota
 end
 
+-- Leases of several slots. Such a lease has a second member, '\3' and the id, whose score is the number of slots. The score of
+-- '\4' is the sum of slots - 2 over all of these. So the slots at a key are its members - 1 and that sum.
+
+local function make_slots()
+  local function foreign() go.fail('ERR the sorted set at this key holds no leases') end
+
+  -- number reads a score that counts something; nil if there is none.
+  local function number(score, least, most)
+    local n = score and (tonumber(score) or foreign())
+    if n and not (n >= least and n <= most and n % 1 == 0) then foreign() end
+    return n and n + 0.0
+  end
+
+  -- stays reports whether a key has more than n members '\3'.
+  local function stays(key, n)
+    local found = 0
+    for _, e in ipairs(zset.oldest(key, '+inf', -2, n + 2)) do -- one may be '\4'
+      if string.sub(e.member, 1, 1) == '\3' then found = found + 1 end
+    end
+    return found > n
+  end
+
+  -- settle writes the member '\4' when members '\3' go or come. It goes with the last of them; kept says that one stays.
+  local function settle(key, old, new, gone, kept, adds, drops)
+    if #gone > 0 and new <= 0 and not kept and not stays(key, #gone) then
+      drops[#drops + 1] = '\4'
+    elseif new ~= old then
+      adds[#adds + 1], adds[#adds + 2] = format('%d', new), '\4'
+    end
+  end
+
+  slots = {
+    counts = function(e) return match(e.member, '^[\3\4]') ~= nil end,
+
+    -- of returns the sum, and for each of some leases the member '\3' and its score, if there is one; nil if there is no sum.
+    of = function(key, leases)
+      local names = {'\4'}
+      for i, e in ipairs(leases) do names[i + 1] = '\3' .. string.sub(e.member, 2) end
+      local scores = go.call(key, 'ZMSCORE', spread(names, 1))
+      for i, e in ipairs(scores[1] and leases or {}) do
+        e.count, e.counter = number(scores[i + 1], 2, 1000000000000), names[i + 1]
+      end
+      return number(scores[1], 0, RANGE)
+    end,
+
+    -- load counts the slots in use: all but those of lapsed leases. If more have lapsed than the call may remove, the slots of
+    -- the rest count.
+    load = function(r)
+      local left, own = go.to_clear, r.own_slots > 0 and {member = r.member} or nil
+      local lapsed = zset.oldest(r.key, '(0', go.now, left + 1)
+      r.lapsed, r.rest = lapsed, #lapsed > left
+      if r.rest then lapsed[left + 1] = nil end
+      go.to_clear = left - #lapsed
+      for _, e in ipairs(lapsed) do lease.check(e) end
+      lapsed[#lapsed + 1] = own
+      r.extra = slots.of(r.key, lapsed) or foreign()
+      r.used = go.call(r.key, 'ZCARD') - 1 + r.extra
+      if own then
+        lapsed[#lapsed] = nil
+        r.own_slots, r.counted = own.count or 1, own
+        if not r.own then r.used = r.used - r.own_slots end
+      end
+      for _, e in ipairs(lapsed) do
+        if e.member == r.member then r.own_goes = true else r.used = r.used - (e.count or 1) end
+      end
+      if not r.latest and not r.rest then r.used = r.own and r.own_slots or 0 end
+    end,
+
+    -- lapses returns the next lapses, and what is in use from each on: at most 128, and one after which enough is free for every
+    -- call, whose wait then ends there. If lapsed leases are left, the next call may find their slots free.
+    lapses = function(r)
+      if r.lapses then return r.lapses end
+      local used, free = r.used, -2 ^ 50
+      r.lapses = r.rest and {{time = go.now + 1, used = free}} or zset.oldest(r.key, '(' .. format('%d', -go.now), RANGE, 129)
+      if r.rest then return r.lapses end
+      slots.of(r.key, r.lapses)
+      for i, e in ipairs(r.lapses) do
+        used = used - (lease.check(e).count or 1)
+        e.used = i <= 128 and used or free
+      end
+      return r.lapses
+    end,
+
+    -- later returns the slots in use at an instant, and when the next ones lapse.
+    later = function(r, at)
+      local all = slots.lapses(r)
+      local low, high = 0, #all -- how many have lapsed by then
+      while low < high do
+        local middle = math.ceil((low + high) / 2)
+        if all[middle].time <= at then low = middle else high = middle - 1 end
+      end
+      return low > 0 and all[low].used or r.used, all[low + 1] and all[low + 1].time or math.huge
+    end,
+
+    -- change changes the members that count when a call takes slots, frees them, or removes lapsed leases.
+    change = function(r, takes, frees, adds, drops, old)
+      local new, gone, several, own = r.extra or 0, {}, takes and r.slots > 1, r.counted and r.counted.count and r.counted
+      local function drop(e)
+        if not e.count then return end
+        new, gone[#gone + 1] = new - e.count + 2, e.counter
+      end
+      for _, e in ipairs(r.lapsed) do
+        if e.member ~= r.member then drop(e) end
+      end
+      if several then
+        new = math.max(own and new - own.count + 2 or new, 0) + r.slots - 2
+        adds[#adds + 1], adds[#adds + 2] = format('%d', r.slots), '\3' .. string.sub(r.member, 2)
+      elseif own and (takes or frees or r.own_goes) then
+        drop(own)
+      end
+      settle(r.key, r.extra, new, gone, several or r.own and not frees and own, adds, drops)
+      for _, member in ipairs(gone) do old[#old + 1] = member end
+    end,
+
+    -- release drops what counts the slots of leases that a call gives back. It reports whether there is a sum.
+    release = function(key, leases, adds, drops)
+      local extra, gone = go.call(key, 'ZCARD') > 2 and slots.of(key, leases), {} -- a lease, its slots, and their sum
+      if not extra then return end
+      local new = extra
+      for _, e in ipairs(leases) do
+        if e.count then new, gone[#gone + 1] = new - e.count + 2, e.counter end
+      end
+      settle(key, extra, new, gone, nil, adds, drops)
+      for _, member in ipairs(gone) do drops[#drops + 1] = member end
+      return true
+    end,
+  }
+end
+
 -- LEASE: a sorted set of slots by holder. A member is '\2' and the holder's id; its time is when the lease lapses.
 
 function make.LEASE()
   make_zset()
+  make_slots()
   lease = {
     arity = 3, needs = 'limit, ttl and id', options = ' MS ', unknown = 'MS', clause_options = ' SHARE ',
 
+    -- parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a peek.
     parse = function(r)
       r.limit = word.integer(ARGV[r.first], 'limit', 1, 1000000000000)
       r.period = word.time(ARGV[r.first + 1], r.unit, 1,
         'ERR ttl is not a time: use an integer, or one with a unit such as 250ms, 5s, 15m, 1h or 1d',
         'ERR ttl must be between 1 ms and 100 years')
-      r.member = '\2' .. ARGV[r.first + 2]
-      if #r.member > 1 + 512 then go.fail('ERR an id must not exceed 512 bytes') end
+      r.member = lease.member(ARGV[r.first + 2])
+      r.slots = r.quantity_word and word.integer(ARGV[r.quantity_word], 'slots', 0, 1000000000000) or 1.0
+      r.quantity = r.slots > 0 and r.slots or -1
       word.read_weight(r)
+    end,
+
+    member = function(id)
+      if #id > 512 then go.fail('ERR an id must not exceed 512 bytes') end
+      return '\2' .. id
     end,
 
     check = function(e)
@@ -1449,29 +1589,45 @@ function make.LEASE()
       if not newest then return end
       local score = go.call(r.key, 'ZSCORE', r.member)
       local own = score and lease.check(zset.entries({r.member, score})[1])
+      r.own_slots = own and 1 or 0 -- held or lapsed
       if own and own.time > now then r.own = own.time end
       for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
+        if slots.counts(e) then break end
         lease.check(e)
         if e.member ~= r.member then
           if e.time > now then r.latest = e.time end
           break
         end
       end
-      r.lapsed = zset.oldest(r.key, now)
+      lease.count(r)
+    end,
+
+    -- count finds lapsed leases, no more than the call may still remove, and counts the slots in use.
+    count = function(r)
+      local most = math.max(math.min(128, go.to_clear), 1)
+      r.lapsed = zset.oldest(r.key, '+inf', go.now, most)
+      if r.lapsed[1] and slots.counts(r.lapsed[1]) then return slots.load(r) end
       for _, e in ipairs(r.lapsed) do lease.check(e) end
       if not r.latest then
         r.used = r.own and 1 or 0
-      elseif #r.lapsed == 128 then
-        r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -now))
+      elseif #r.lapsed == most then
+        r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -go.now))
       else
         r.used = go.call(r.key, 'ZCARD') - #r.lapsed
       end
+      r.rest = #r.lapsed == most
+      if go.to_clear == 0 then r.lapsed = {} end
+      go.to_clear = go.to_clear - #r.lapsed
     end,
 
     -- lapse returns when so many slots have lapsed.
     lapse = function(r, await)
       local e
-      if await == 1 then
+      if r.extra then
+        for _, lapse in ipairs(slots.lapses(r)) do
+          if lapse.used <= r.used - await then return lapse.time end
+        end
+      elseif await == 1 then
         e = zset.first(r.key, go.now)
       else
         local rank = format('%d', r.used - await)
@@ -1480,45 +1636,83 @@ function make.LEASE()
       return e and lease.check(e).time > go.now and e.time or r.latest
     end,
 
+    -- lost reports whether a call is limited for ever, because the id holds nothing.
+    lost = function(r) return not r.own and (r.limiter.frees or r.slots == 0) end,
+
     judge = function(r, quantity)
-      local now = go.now
-      local v = {limited = false, granted = 1, remaining = 0, retry = 0, reset = 0, renewed = r.own and 1 or 0}
+      local now, free = go.now, r.limit - r.used
+      local v = {limited = false, granted = 0, remaining = math.max(free, 0), retry = 0, reset = 0, renewed = r.own and 1 or 0}
       r.v = v
       if quantity == 0 then
-        v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max((r.latest or 0) - now, (r.own or 0) - now, 0)
-      elseif not r.own and r.used >= r.limit then
-        v.limited, v.reset, v.retry = true, r.latest - now, lease.lapse(r, r.used - r.limit + 1) - now
+        v.reset = math.max((r.latest or 0) - now, (r.own or 0) - now, 0)
+      elseif not r.own and (r.slots == 0 or r.slots > free) then
+        v.limited, v.reset = true, math.max((r.latest or 0) - now, 0)
+        if r.slots > 0 and r.slots <= r.limit then v.retry = lease.lapse(r, r.slots - free) - now end
       else
-        r.next = now + r.period * 1000
-        v.remaining, v.reset = math.max(r.limit - r.used - (r.own and 0 or 1), 0), math.max(r.latest or 0, r.next) - now
+        r.next, v.granted = now + r.period * 1000, r.own and 0 or r.slots
+        v.remaining, v.reset = math.max(free - v.granted, 0), math.max(r.latest or 0, r.next) - now
       end
       return v
     end,
 
+    -- apply removes lapsed leases and, unless the call is denied, adds, renews or gives back the caller's.
     apply = function(r, denied)
-      local drops = {r.key, 'ZREM'}
+      local adds, drops, takes, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and not r.limiter.frees, not denied and r.limiter.frees
+      if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
+      if frees then drops[3] = r.member end
+      local old = {}
       for _, e in ipairs(r.lapsed) do
-        if denied or e.member ~= r.member then drops[#drops + 1] = e.member end
+        if not takes or e.member ~= r.member then old[#old + 1] = e.member end
       end
-      if not denied then
-        zset.save(r, r.next, r.member, drops, r.fresh, math.max(r.latest or 0, r.next))
-      elseif #drops > 2 then
-        write(false, drops)
+      local takes_new = takes and not r.own
+      if r.extra or takes_new and r.slots > 1 then
+        slots.change(r, takes_new, frees, adds, drops, old)
+        if not r.latest and not r.rest and not takes_new and (frees or not r.own) then return write(false, {r.key, 'DEL'}) end
       end
+      for _, member in ipairs(old) do drops[#drops + 1] = member end
+      if #adds > 2 then write(r.fresh, adds) end
+      if #drops > 2 then write(false, drops) end
+      if takes then
+        go.expire(r.key, r.fresh, up(math.max(r.latest or 0, r.next), 1000), r.period / 4)
+      elseif frees and (r.latest or r.rest) then
+        lease.expire(r.key, r.latest or 0)
+      end
+    end,
+
+    -- expire makes a key expire after the latest of the leases that stay after a release. All may have lapsed.
+    expire = function(key, latest)
+      latest = math.max(latest, go.now)
+      go.expire(key, false, up(latest, 1000), (latest - go.now) / 4000)
     end,
   }
   return lease
 end
 
--- release gives slots back.
+-- RELEASE: what gives slots back, as a clause and as a command.
+
+function make.RELEASE()
+  local l = go.limiter('LEASE')
+  return {
+    arity = 1, needs = 'id', clause_options = '  ', frees = true, load = l.load, apply = l.apply,
+
+    parse = function(r) r.member, r.quantity = lease.member(ARGV[r.first]), -1 end,
+
+    judge = function(r, quantity)
+      local gives = r.own and quantity ~= 0
+      r.limit = gives and r.own_slots or 0
+      local last = math.max(r.latest or 0, not gives and r.own or 0)
+      r.v = {limited = not r.own, granted = -r.limit, remaining = 0, retry = 0, reset = math.max(last - go.now, 0)}
+      return r.v
+    end,
+  }
+end
+
+-- release runs GO.RELEASE.
 local function release()
   go.limiter('LEASE')
   local key, members, seen = KEYS[1], {}, {}
   if argc > 1 + 1024 then go.fail('ERR at most 1024 ids can be released at once') end
-  for i = 2, argc do
-    if #ARGV[i] > 512 then go.fail('ERR an id must not exceed 512 bytes') end
-    members[i - 1] = '\2' .. ARGV[i]
-  end
+  for i = 2, argc do members[i - 1] = lease.member(ARGV[i]) end
   local newest = zset.newest(key, 1)
   if not newest then return 0 end
   go.read_clock()
@@ -1535,26 +1729,32 @@ local function release()
     return 0
   end
   table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
-  local drops = {key, 'ZREM'}
+  local adds, drops, latest = {key, 'ZADD'}, {key, 'ZREM'}, nil
   for i = 1, #going do drops[i + 2] = going[i].member end
-  write(false, drops)
   for _, e in ipairs(zset.newest(key, #going + 1) or {}) do
-    if not seen[e.member] then -- the latest that stays
-      local last = math.max(lease.check(e).time, now)
-      go.expire(key, false, up(last, 1000), (last - now) / 4000)
+    if not seen[e.member] then -- the latest that stays, if it is a lease
+      latest = not slots.counts(e) and lease.check(e).time or nil
       break
     end
   end
+  if slots.release(key, going, adds, drops) and not latest then
+    write(false, {key, 'DEL'})
+    return held
+  end
+  if #adds > 2 then write(false, adds) end
+  write(false, drops)
+  if latest then lease.expire(key, latest) end
   return held
 end
 
--- SHARE: a clause with it is a tenant of the clause before it, r.front, which is the shared limit or a tenant too.
+-- SHARE: a clause with it is a tenant of the clauses r.fronts, which have the shared limits or are tenants too: of the clause before
+-- it, or if a LEASE clause shares units, of the whole run of clauses of units.
 
 local function make_shares()
   -- last returns when the last units of a tenant lapse.
   local function last(r)
     if r.kind == 'QUOTA' then return r.ends end
-    if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0) end
+    if r.kind == 'LEASE' then return math.max(r.latest or 0, r.own or 0, r.extra and r.rest and go.now + 1 or 0) end
     return r.newest and r.newest.time + r.us or 0
   end
 
@@ -1562,6 +1762,7 @@ local function make_shares()
   local function later(r, at)
     if at >= last(r) then return 0.0, 0.0 end
     if r.kind == 'QUOTA' then return r.used, r.ends end
+    if r.extra then return slots.later(r, at) end
     local first = zset.first(r.key, r.kind == 'LEASE' and at or at - r.us)
     if not first then return 0.0, 0.0 end
     if r.kind == 'WINDOW' then return window.use(r, window.entry(first)), first.time + r.us end
@@ -1581,14 +1782,14 @@ local function make_shares()
 
   -- fits reports whether a clause will admit units at an instant if no call comes.
   local function fits(r, units, at)
-    while r.kind ~= 'THROTTLE' do
-      local used = later(r, at)
-      if used + units > r.limit then return false end
-      units = r.weight and up(used + units, r.weight) or 0
-      if units == 0 then return true end
-      r = r.front
+    if r.kind == 'THROTTLE' then return wait(r, units) <= (at - go.now) * 1000 end
+    local used = later(r, at)
+    if used + units > r.limit then return false end
+    units = r.weight and up(used + units, r.weight) or 0
+    for i = 1, units > 0 and #r.fronts or 0 do
+      if not fits(r.fronts[i], units, at) then return false end
     end
-    return wait(r, units) <= (at - go.now) * 1000
+    return true
   end
 
   -- narrow bisects a log. It returns bounds within which no units lapse. The clause admits units at the upper one and not at
@@ -1610,46 +1811,52 @@ local function make_shares()
     go.fail('ERR the rate limiter at this key is damaged')
   end
 
-  -- await returns how long it takes until a tenant's own limit and its share admit its quantity, in units of the reply. Between
-  -- two lapses its use stays, so the clause before it must admit so many units: it is asked next.
-  local function await(r)
-    local now, unit, low, high, units = go.now, r.opts.MS and 1000 or 1e6, go.now, math.huge, r.quantity
-    local ns = math.huge
-    while r do
-      if r.kind == 'THROTTLE' then
-        ns = wait(r, units)
-        break
-      end
-      low, high = narrow(r, units, low, high)
-      local used = later(r, low)
-      if not r.weight or used + units > r.limit then break end
-      units, r = up(used + units, r.weight), r.front
+  -- await returns how long it takes, in us, until a clause admits units, within bounds. Between two lapses its use stays, so the
+  -- clauses before it must admit so many units: they are asked next.
+  local function await(r, units, low, high)
+    if r.kind == 'THROTTLE' then
+      local ns = wait(r, units)
+      return ns < (high - go.now) * 1000 and up(ns, 1000) or high - go.now
     end
-    if ns < (high - now) * 1000 then return up(ns, unit * 1000) end
-    if high == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
-    return up(high - now, unit)
+    low, high = narrow(r, units, low, high)
+    local used = later(r, low)
+    if not r.weight or used + units > r.limit then return high - go.now end
+    local longest = low - go.now
+    units = up(used + units, r.weight)
+    for _, f in ipairs(r.fronts) do
+      if not fits(f, units, low) then longest = math.max(longest, await(f, units, low, high)) end
+    end
+    return longest
+  end
+
+  -- least returns the least number of the clauses that have what a tenant shares.
+  local function least(r, number)
+    local n = math.huge
+    for _, f in ipairs(r.fronts) do n = math.min(n, number(f)) end
+    return n
   end
 
   share = {
     -- most returns the most that a clause can ever have left.
-    most = function(r) return r.weight and math.min(r.limit, r.weight * share.most(r.front)) or r.limit end,
+    most = function(r) return r.weight and math.min(r.limit, r.weight * least(r, share.most)) or r.limit end,
 
     -- left returns the units that a clause had left before the call.
     left = function(r)
       if r.kind == 'THROTTLE' then return r.held > 0 and 0.0 or throttle.left_units(r, r.used, r.used_fraction) end
-      return math.max((r.weight and math.min(r.limit, r.weight * share.left(r.front)) or r.limit) - r.used, 0)
+      return math.max((r.weight and math.min(r.limit, r.weight * least(r, share.left)) or r.limit) - r.used, 0)
     end,
 
     -- remains sets what a tenant has left after the call.
     remains = function(r, replies, n, granted)
-      replies[n][3] = math.max(math.min(r.limit, r.weight * replies[n - 1][3]) - r.used - granted, 0)
+      local left = least(r, function(f) return replies[f.place][3] end)
+      replies[n][3] = math.max(math.min(r.limit, r.weight * left) - r.used - granted, 0)
     end,
 
     -- judge judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
     judge = function(r, replies, n)
       local v, granted, short = r.v, 0, false
       if not v.limited and v.renewed ~= 1 then granted = v.granted end
-      if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * share.left(r.front) then
+      if v.renewed ~= 1 and r.quantity >= 0 and not r.opts.FORCE and r.used + r.quantity > r.weight * least(r, share.left) then
         v, short = r.limiter.judge(r, 0, false), not all_of.never(r)
         v.limited, v.retry = true, 0
         replies[n] = go.verdict(r, v)
@@ -1659,21 +1866,24 @@ local function make_shares()
     end,
 
     -- judge_all judges by the shares. If one of them denies units, changed rates of the clauses before it are stored as if
-    -- these had denied: usage must drain as the wait says.
+    -- these had denied: usage must drain as the wait says. Where a LEASE clause shares units, they are peeks, and store nothing.
     judge_all = function(clauses, replies, may_lock)
       local short, asks = {}, 0
       for n = 1, #clauses do
         local r = clauses[n]
         short[n] = r.weight and share.judge(r, replies, n)
-        if short[n] and r.quantity > 0 then asks = n end
+        if short[n] and r.quantity > 0 and not r.holds then asks = n end
       end
       for n = 1, asks - 1 do
         local r = clauses[n]
-        r.settle = true
-        if r.kind == 'THROTTLE' and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+        r.settle = not r.is_held
+        if r.kind == 'THROTTLE' and r.settle and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
       end
       for n = 1, #clauses do
-        if short[n] then replies[n][4] = await(clauses[n]) end
+        local r = clauses[n]
+        local us = short[n] and await(r, r.quantity, go.now, math.huge)
+        if us == math.huge then go.fail('ERR the rate limiter at this key is damaged') end
+        if us then replies[n][4] = up(us, r.opts.MS and 1000 or 1e6) end
       end
     end,
   }
@@ -1717,9 +1927,9 @@ local function make_all()
         if kind and (not limiter.has_cells or kind ~= name) then return clause(n, 'ERR a WINDOW, QUOTA, LEASE or RELEASE clause needs a key of its own: write KEY and another key before it') end
         if i + limiter.arity > argc then return clause(n, word.named("ERR '<word>' needs <args>", ARGV[i], limiter.needs)) end
         local r = go.new_request(name, i + 1, KEYS[key], state)
-        r.front, r.cell = clauses[n - 1], state.asked
+        r.place, r.front, r.cell = n, clauses[n - 1], state.asked
         kind, state.asked, clauses[n], i = name, state.asked + 1, r, i + 1 + limiter.arity
-        if limiter.has_units and i <= argc and word.looks_numeric(ARGV[i]) then
+        if not limiter.frees and i <= argc and word.looks_numeric(ARGV[i]) then
           r.quantity_word = i
           i = i + 1
         end
@@ -1741,11 +1951,20 @@ local function make_all()
     if i <= argc and not wrong then return wrong_word(ARGV[i], #clauses, clauses[#clauses], next(opts)) end
     for n = 1, #clauses do
       local r = clauses[n]
-      if opts.FORCE and not r.limiter.has_units then return 'ERR FORCE cannot be combined with a LEASE clause' end
+      if opts.FORCE and r.kind == 'LEASE' then return 'ERR FORCE cannot be combined with a LEASE clause' end
       if opts.FORCE and r.opts.LOCKOUT then return 'ERR FORCE cannot be combined with LOCKOUT' end
       r.opts.MS, r.opts.FORCE = opts.MS, opts.FORCE
     end
     return wrong, other or key ~= #KEYS
+  end
+
+  -- unfit_share returns the error of the numbers of a LEASE clause that shares units.
+  local function unfit_share(r)
+    if r.weight ~= 1 then return 'ERR weight must be 1 if a LEASE clause shares units' end
+    for _, f in ipairs(r.fronts) do
+      if f.quantity ~= 0 then return 'ERR a LEASE clause can share units only if the quantity is 0 in the clauses before it: held and spent would overlap' end
+      f.is_held = true
+    end
   end
 
   -- parse reads the words of the clauses before the wrong one. It reports whether a clause can never admit.
@@ -1758,6 +1977,8 @@ local function make_all()
       local ok, err = pcall(r.limiter.parse, r)
       if not ok and type(err) == 'table' and err.text then err.text = clause(n, err.text) end
       if not ok then error(err, 0) end
+      local unfit = r.share_word and r.holds and unfit_share(r)
+      if unfit then go.fail(clause(n, unfit)) end
       never = never or all_of.never(r)
     end
     return never
@@ -1768,7 +1989,7 @@ local function make_all()
     local replies, beyond = {}, nil
     for n = 1, #clauses do
       local r = clauses[n]
-      r.limiter.load(r)
+      if r.limiter.has_units then r.limiter.load(r) end -- slots are loaded
       local ok, v = pcall(r.limiter.judge, r, r.quantity, may_lock)
       if ok then
         replies[n] = go.verdict(r, v)
@@ -1797,12 +2018,17 @@ local function make_all()
       if not share then make_shares() end
       if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
       if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
-      r.links = (r.front.links or 0) + 1
+      local f, units = r.front, r.limiter.has_units
+      if f.limiter.frees or units and not f.limiter.has_units then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
+      r.links, r.fronts, r.holds = (f.links or 0) + 1, {f}, not units and f.limiter.has_units
+      while r.holds and f.front and f.front.limiter.has_units do
+        f = f.front
+        r.fronts[#r.fronts + 1] = f
+      end
       return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
     end,
 
-    never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * share.most(r.front) end,
+    never = function(r) return r.quantity > (r.weight and share.most(r) or r.limit) end,
 
     run = function()
       local clauses = {}
@@ -1811,6 +2037,13 @@ local function make_all()
       if wrong then go.fail(wrong) end
       if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
       go.read_clock()
+      for n = 1, #clauses do -- whose id holds nothing may never be admitted, and then no lockout begins
+        local r = clauses[n]
+        if not r.limiter.has_units then
+          r.limiter.load(r)
+          may_lock = may_lock and not lease.lost(r)
+        end
+      end
       local replies = judge(clauses, may_lock)
       if share then share.judge_all(clauses, replies, may_lock) end
       local denied = decide(replies)[1] ~= 0

@@ -24,7 +24,7 @@ import (
 var scripted = regexp.MustCompile(`(?i)^(GO\.(THROTTLE|WINDOW|QUOTA|LEASE|ALL)(_RO)?|GO\.RELEASE|CL\.THROTTLE)$`)
 
 // isKey matches the keys of package world.
-var isKey = regexp.MustCompile(`^([twql][0-4]|p:k|(window|quota|lease)2?)$`)
+var isKey = regexp.MustCompile(`^([twql][0-4]|p:k|(window|quota|lease)[23]?)$`)
 
 // keysOf returns where the keys of a call are; nil if the script doesn't have the command, or the call's keys aren't clear.
 func keysOf(words world.Words) (at []int) {
@@ -88,11 +88,11 @@ func TestScript_random(t *testing.T) {
 	if err != nil {
 		seed = uint64(time.Now().UnixNano())
 	}
-	for i, name := range []string{"all commands", "few keys", "shares"} {
+	for i, name := range []string{"all commands", "few keys", "shares", "holds"} {
 		t.Run(name, func(t *testing.T) {
 			t.Logf("seed %d", seed)
 			turns := &turns{Generator: world.NewGenerator(seed, uint64(i)), t: t, server: s, clock: c, sha: sha, twins: level}
-			turns.Tight, turns.Shares = i > 0, i > 1
+			turns.Tight, turns.Shares, turns.Holds = i > 0, i == 2, i == 3
 			for round := range (n + atOnce - 1) / atOnce {
 				if round%40 == 0 { // the models know no key to which noise or odd calls have come
 					s.must("FLUSHALL")

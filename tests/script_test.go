@@ -74,6 +74,7 @@ func TestScript_permissions(t *testing.T) {
 	sha := s.ScriptLoad(ctx, script(t)).Val()
 	require.Equal(t, []string{"+eval", "+evalsha"}, all[:2])
 	g := world.NewGenerator(1, 1)
+	g.Holds = true
 	needed, uses, lapsed := map[string]bool{}, map[string]string{}, "ZADD limits:0 -4000000000000000 \x02z"
 	for i := range 130 {
 		lapsed += " -1 \x02" + strconv.Itoa(i)

@@ -16,7 +16,7 @@ import (
 )
 
 // parts are the files, in the order in which the script has them.
-var parts = strings.Fields("head plain_throttle plain_window plain_others plain finish call words rates cells throttle zset window quota lease share all run")
+var parts = strings.Fields("head plain_throttle plain_window plain_others plain finish call words rates cells throttle zset window quota slots lease release share all run")
 
 func main() {
 	text, err := join("src", "../commands/codes.go")
@@ -68,6 +68,7 @@ func values(codes string) map[string]string {
 		"BOUND.shares":  number.FindString(commands.ErrShareChain.Text()),
 		"BOUND.id":      number.FindString(commands.ErrIDTooLong.Text()),
 		"BOUND.ids":     number.FindString(commands.ErrTooManyIDs.Text()),
+		"BOUND.slots":   between.FindStringSubmatch(commands.ErrSlotsRange.Text())[3],
 		"TEXT.With":     quote(strings.Replace(commands.ErrWithUpTo.Text(), "UPTO", "<mode>", 1)),
 	}
 	for i, name := range errorName.FindAllString(codes, -1) {

@@ -36,9 +36,9 @@ local function make_all()
         if kind and (not limiter.has_cells or kind ~= name) then return clause(n, TEXT.KeyShared) end
         if i + limiter.arity > argc then return clause(n, word.named(TEXT.ClauseShort, ARGV[i], limiter.needs)) end
         local r = go.new_request(name, i + 1, KEYS[key], state)
-        r.front, r.cell = clauses[n - 1], state.asked
+        r.place, r.front, r.cell = n, clauses[n - 1], state.asked
         kind, state.asked, clauses[n], i = name, state.asked + 1, r, i + 1 + limiter.arity
-        if limiter.has_units and i <= argc and word.looks_numeric(ARGV[i]) then
+        if not limiter.frees and i <= argc and word.looks_numeric(ARGV[i]) then
           r.quantity_word = i
           i = i + 1
         end
@@ -60,11 +60,20 @@ local function make_all()
     if i <= argc and not wrong then return wrong_word(ARGV[i], #clauses, clauses[#clauses], next(opts)) end
     for n = 1, #clauses do
       local r = clauses[n]
-      if opts.FORCE and not r.limiter.has_units then return TEXT.ForceLease end
+      if opts.FORCE and r.kind == 'LEASE' then return TEXT.ForceLease end
       if opts.FORCE and r.opts.LOCKOUT then return TEXT.ForceLockout end
       r.opts.MS, r.opts.FORCE = opts.MS, opts.FORCE
     end
     return wrong, other or key ~= #KEYS
+  end
+
+  -- unfit_share returns the error of the numbers of a LEASE clause that shares units.
+  local function unfit_share(r)
+    if r.weight ~= 1 then return TEXT.ShareWeight end
+    for _, f in ipairs(r.fronts) do
+      if f.quantity ~= 0 then return TEXT.SharePeeks end
+      f.is_held = true
+    end
   end
 
   -- parse reads the words of the clauses before the wrong one. It reports whether a clause can never admit.
@@ -77,6 +86,8 @@ local function make_all()
       local ok, err = pcall(r.limiter.parse, r)
       if not ok and type(err) == 'table' and err.text then err.text = clause(n, err.text) end
       if not ok then error(err, 0) end
+      local unfit = r.share_word and r.holds and unfit_share(r)
+      if unfit then go.fail(clause(n, unfit)) end
       never = never or all_of.never(r)
     end
     return never
@@ -87,7 +98,7 @@ local function make_all()
     local replies, beyond = {}, nil
     for n = 1, #clauses do
       local r = clauses[n]
-      r.limiter.load(r)
+      if r.limiter.has_units then r.limiter.load(r) end -- slots are loaded
       local ok, v = pcall(r.limiter.judge, r, r.quantity, may_lock)
       if ok then
         replies[n] = go.verdict(r, v)
@@ -116,12 +127,17 @@ local function make_all()
       if not share then make_shares() end
       if r.kind == 'THROTTLE' then return TEXT.ShareCells end
       if not r.front then return TEXT.ShareFirst end
-      if (r.kind == 'LEASE') ~= (r.front.kind == 'LEASE') then return TEXT.ShareSlots end
-      r.links = (r.front.links or 0) + 1
+      local f, units = r.front, r.limiter.has_units
+      if f.limiter.frees or units and not f.limiter.has_units then return TEXT.ShareSlots end
+      r.links, r.fronts, r.holds = (f.links or 0) + 1, {f}, not units and f.limiter.has_units
+      while r.holds and f.front and f.front.limiter.has_units do
+        f = f.front
+        r.fronts[#r.fronts + 1] = f
+      end
       return r.links > BOUND.shares and TEXT.ShareChain
     end,
 
-    never = function(r) return r.quantity > r.limit or r.weight and r.quantity > r.weight * share.most(r.front) end,
+    never = function(r) return r.quantity > (r.weight and share.most(r) or r.limit) end,
 
     run = function()
       local clauses = {}
@@ -130,6 +146,13 @@ local function make_all()
       if wrong then go.fail(wrong) end
       if misplaced then go.fail('ERR the keys after KEY must be those of the script, in the same order') end
       go.read_clock()
+      for n = 1, #clauses do -- whose id holds nothing may never be admitted, and then no lockout begins
+        local r = clauses[n]
+        if not r.limiter.has_units then
+          r.limiter.load(r)
+          may_lock = may_lock and not lease.lost(r)
+        end
+      end
       local replies = judge(clauses, may_lock)
       if share then share.judge_all(clauses, replies, may_lock) end
       local denied = decide(replies)[1] ~= 0

@@ -14,11 +14,12 @@ end
 
 local function div(a, b) return (a - a % b) / b end -- rounds down
 
-local go, word, rates, cells, throttle, zset, window, quota, lease, share, all_of
+local go, word, rates, cells, throttle, zset, window, quota, slots, lease, share, all_of
 local make = {} -- what makes the limiter of a kind, and then the limiter: what parses, loads, judges and applies
 
 go = {
   now = 0, -- in µs
+  to_clear = 1024, -- how many lapsed leases the call may still remove
 
   -- fail ends the call with an error. Of two errors in GO.ALL one of the range comes last.
   fail = function(text, range) error({text = text, range = range}, 0) end,
@@ -83,7 +84,9 @@ go = {
     elseif opts.RESERVE then
       sixth = v.limited and -1 or up(v.wait, unit)
     end
-    return {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit), sixth}
+    local reply = {v.limited and 1 or 0, r.limit, v.remaining, v.retry > 0 and up(v.retry, unit) or -1, up(v.reset, unit), sixth}
+    if r.limiter.frees then reply.frees = true end
+    return reply
   end,
 
   -- count judges by a number of units in use: v.used is that after the call. If v.await is set, the call has to wait until
@@ -111,7 +114,7 @@ go = {
     local r = go.new_request(kind, 2, KEYS[1], {asked = 1})
     local limiter, rest, i, wrong = r.limiter, 2 + r.limiter.arity, nil, nil
     r.redis_cell = redis_cell
-    if limiter.has_units and ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
+    if ARGV[rest] and (redis_cell or word.looks_numeric(ARGV[rest])) then
       r.quantity_word = rest
       rest = rest + 1
     end

@@ -2,6 +2,9 @@
 
 -- spread returns the words of a list from i on.
 local function spread(list, i)
+  if i + 7 < #list then
+    return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5], list[i + 6], list[i + 7], spread(list, i + 8)
+  end
   if i < #list then return list[i], spread(list, i + 1) end
   if i == #list then return list[i] end
 end
@@ -24,7 +27,7 @@ local function commit()
   end
 end
 
--- decide returns the reply of GO.ALL.
+-- decide returns the reply of GO.ALL. A clause that frees slots decides only if it is limited, or if all do.
 local function decide(replies)
   local found, longest, least = 1, -1, math.huge
   for i = 1, #replies do
@@ -32,7 +35,7 @@ local function decide(replies)
     local wait = r[4] < 0 and math.huge or r[4]
     if r[1] ~= 0 and wait > longest then
       found, longest = i, wait
-    elseif longest < 0 and r[3] < least then
+    elseif longest < 0 and r[3] < least and not r.frees then
       found, least = i, r[3]
     end
   end

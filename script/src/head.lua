@@ -5,8 +5,9 @@
 -- It reads the server's clock and the keys in KEYS, and writes these keys only: each is a hash, a string or a sorted set, and
 -- expires when nothing is in use any more. It calls TIME, and for a key EXISTS PEXPIRETIME HLEN HMGET GETRANGE ZRANGE ZCARD
 -- ZREVRANGEBYSCORE ZSCORE ZMSCORE ZCOUNT; it writes by HSET HDEL SET ZADD ZREM DEL PEXPIREAT. It promises the module's replies
--- and errors, and an end: after 30,000 instructions at most, and as many for each of up to four SHARE in a row. Everything is
--- read and judged, and the user's permissions are asked for, before the first write, so a call that fails has written nothing.
+-- and errors, and an end: after 30,000 instructions at most, and as many for each SHARE, 10,000 for each clause that a hold shares,
+-- and 150 for each of at most 1,024 lapsed leases. Everything is read and judged, and the user's permissions are asked for,
+-- before the first write, so a call that fails has written nothing.
 -- SHA256SUMS of each release has this file's sum; sha1sum prints the name by which EVALSHA knows it. Don't change this file:
 -- go generate ./script makes it of script/src.
 

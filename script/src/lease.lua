@@ -2,17 +2,25 @@
 
 function make.LEASE()
   make_zset()
+  make_slots()
   lease = {
     arity = WORDS.LEASE, needs = NEEDS.LEASE, options = OPTIONS.GO_LEASE, unknown = LIST.GO_LEASE, clause_options = OPTIONS.LEASE,
 
+    -- parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a peek.
     parse = function(r)
       r.limit = word.integer(ARGV[r.first], INTEGER.Limit)
       r.period = word.time(ARGV[r.first + 1], r.unit, 1,
         TEXT.TTLNotTime,
         TEXT.TTLRange)
-      r.member = '\2' .. ARGV[r.first + 2]
-      if #r.member > 1 + BOUND.id then go.fail(TEXT.IDTooLong) end
+      r.member = lease.member(ARGV[r.first + 2])
+      r.slots = r.quantity_word and word.integer(ARGV[r.quantity_word], INTEGER.Slots) or 1.0
+      r.quantity = r.slots > 0 and r.slots or -1
       word.read_weight(r)
+    end,
+
+    member = function(id)
+      if #id > BOUND.id then go.fail(TEXT.IDTooLong) end
+      return '\2' .. id
     end,
 
     check = function(e)
@@ -26,29 +34,45 @@ function make.LEASE()
       if not newest then return end
       local score = go.call(r.key, 'ZSCORE', r.member)
       local own = score and lease.check(zset.entries({r.member, score})[1])
+      r.own_slots = own and 1 or 0 -- held or lapsed
       if own and own.time > now then r.own = own.time end
       for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
+        if slots.counts(e) then break end
         lease.check(e)
         if e.member ~= r.member then
           if e.time > now then r.latest = e.time end
           break
         end
       end
-      r.lapsed = zset.oldest(r.key, now)
+      lease.count(r)
+    end,
+
+    -- count finds lapsed leases, no more than the call may still remove, and counts the slots in use.
+    count = function(r)
+      local most = math.max(math.min(128, go.to_clear), 1)
+      r.lapsed = zset.oldest(r.key, '+inf', go.now, most)
+      if r.lapsed[1] and slots.counts(r.lapsed[1]) then return slots.load(r) end
       for _, e in ipairs(r.lapsed) do lease.check(e) end
       if not r.latest then
         r.used = r.own and 1 or 0
-      elseif #r.lapsed == 128 then
-        r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -now))
+      elseif #r.lapsed == most then
+        r.used = go.call(r.key, 'ZCOUNT', '-inf', '(' .. format('%d', -go.now))
       else
         r.used = go.call(r.key, 'ZCARD') - #r.lapsed
       end
+      r.rest = #r.lapsed == most
+      if go.to_clear == 0 then r.lapsed = {} end
+      go.to_clear = go.to_clear - #r.lapsed
     end,
 
     -- lapse returns when so many slots have lapsed.
     lapse = function(r, await)
       local e
-      if await == 1 then
+      if r.extra then
+        for _, lapse in ipairs(slots.lapses(r)) do
+          if lapse.used <= r.used - await then return lapse.time end
+        end
+      elseif await == 1 then
         e = zset.first(r.key, go.now)
       else
         local rank = format('%d', r.used - await)
@@ -57,70 +81,54 @@ function make.LEASE()
       return e and lease.check(e).time > go.now and e.time or r.latest
     end,
 
+    -- lost reports whether a call is limited for ever, because the id holds nothing.
+    lost = function(r) return not r.own and (r.limiter.frees or r.slots == 0) end,
+
     judge = function(r, quantity)
-      local now = go.now
-      local v = {limited = false, granted = 1, remaining = 0, retry = 0, reset = 0, renewed = r.own and 1 or 0}
+      local now, free = go.now, r.limit - r.used
+      local v = {limited = false, granted = 0, remaining = math.max(free, 0), retry = 0, reset = 0, renewed = r.own and 1 or 0}
       r.v = v
       if quantity == 0 then
-        v.remaining, v.reset = math.max(r.limit - r.used, 0), math.max((r.latest or 0) - now, (r.own or 0) - now, 0)
-      elseif not r.own and r.used >= r.limit then
-        v.limited, v.reset, v.retry = true, r.latest - now, lease.lapse(r, r.used - r.limit + 1) - now
+        v.reset = math.max((r.latest or 0) - now, (r.own or 0) - now, 0)
+      elseif not r.own and (r.slots == 0 or r.slots > free) then
+        v.limited, v.reset = true, math.max((r.latest or 0) - now, 0)
+        if r.slots > 0 and r.slots <= r.limit then v.retry = lease.lapse(r, r.slots - free) - now end
       else
-        r.next = now + r.period * 1000
-        v.remaining, v.reset = math.max(r.limit - r.used - (r.own and 0 or 1), 0), math.max(r.latest or 0, r.next) - now
+        r.next, v.granted = now + r.period * 1000, r.own and 0 or r.slots
+        v.remaining, v.reset = math.max(free - v.granted, 0), math.max(r.latest or 0, r.next) - now
       end
       return v
     end,
 
+    -- apply removes lapsed leases and, unless the call is denied, adds, renews or gives back the caller's.
     apply = function(r, denied)
-      local drops = {r.key, 'ZREM'}
+      local adds, drops, takes, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and not r.limiter.frees, not denied and r.limiter.frees
+      if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
+      if frees then drops[3] = r.member end
+      local old = {}
       for _, e in ipairs(r.lapsed) do
-        if denied or e.member ~= r.member then drops[#drops + 1] = e.member end
+        if not takes or e.member ~= r.member then old[#old + 1] = e.member end
       end
-      if not denied then
-        zset.save(r, r.next, r.member, drops, r.fresh, math.max(r.latest or 0, r.next))
-      elseif #drops > 2 then
-        write(false, drops)
+      local takes_new = takes and not r.own
+      if r.extra or takes_new and r.slots > 1 then
+        slots.change(r, takes_new, frees, adds, drops, old)
+        if not r.latest and not r.rest and not takes_new and (frees or not r.own) then return write(false, {r.key, 'DEL'}) end
       end
+      for _, member in ipairs(old) do drops[#drops + 1] = member end
+      if #adds > 2 then write(r.fresh, adds) end
+      if #drops > 2 then write(false, drops) end
+      if takes then
+        go.expire(r.key, r.fresh, up(math.max(r.latest or 0, r.next), 1000), r.period / 4)
+      elseif frees and (r.latest or r.rest) then
+        lease.expire(r.key, r.latest or 0)
+      end
+    end,
+
+    -- expire makes a key expire after the latest of the leases that stay after a release. All may have lapsed.
+    expire = function(key, latest)
+      latest = math.max(latest, go.now)
+      go.expire(key, false, up(latest, 1000), (latest - go.now) / 4000)
     end,
   }
   return lease
-end
-
--- release gives slots back.
-local function release()
-  go.limiter('LEASE')
-  local key, members, seen = KEYS[1], {}, {}
-  if argc > 1 + BOUND.ids then go.fail(TEXT.TooManyIDs) end
-  for i = 2, argc do
-    if #ARGV[i] > BOUND.id then go.fail(TEXT.IDTooLong) end
-    members[i - 1] = '\2' .. ARGV[i]
-  end
-  local newest = zset.newest(key, 1)
-  if not newest then return 0 end
-  go.read_clock()
-  local scores, going, held, now = go.call(key, 'ZMSCORE', spread(members, 1)), {}, 0, go.now
-  for i = 1, #members do
-    if scores[i] and not seen[members[i]] then
-      local e = lease.check(zset.entries({members[i], scores[i]})[1])
-      going[#going + 1], seen[members[i]] = e, true
-      if e.time > now then held = held + 1 end
-    end
-  end
-  if #going == 0 then
-    lease.check(newest[1])
-    return 0
-  end
-  table.sort(going, function(a, b) return a.time > b.time or a.time == b.time and a.member < b.member end)
-  local drops = {key, 'ZREM'}
-  for i = 1, #going do drops[i + 2] = going[i].member end
-  write(false, drops)
-  for _, e in ipairs(zset.newest(key, #going + 1) or {}) do
-    if not seen[e.member] then -- the latest that stays
-      local last = math.max(lease.check(e).time, now)
-      go.expire(key, false, up(last, 1000), (last - now) / 4000)
-      break
-    end
-  end
-  return held
 end

@@ -6,7 +6,7 @@ function make.THROTTLE()
   local MORE = 1 + 1e-12 -- so much more than another number is more for certain, whatever doubles cut off
   throttle = {
     arity = WORDS.THROTTLE, needs = NEEDS.THROTTLE, has_units = true, has_cells = true,
-    options = OPTIONS.GO_THROTTLE, unknown = LIST.GO_THROTTLE, clause_options = OPTIONS.THROTTLE .. 'SHARE ',
+    options = OPTIONS.GO_THROTTLE, unknown = LIST.GO_THROTTLE, clause_options = OPTIONS.THROTTLE,
     load = cells.load, finish = cells.finish,
 
     parse = function(r)

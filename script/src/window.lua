@@ -88,7 +88,7 @@ function make.WINDOW()
   local function drop(r, list)
     local newest, lapsed = r.newest, go.now - r.us
     if not newest then return end
-    for _, e in ipairs(zset.oldest(r.key, newest.cap and math.max(lapsed, newest.time - 1) or lapsed)) do
+    for _, e in ipairs(zset.oldest(r.key, '+inf', newest.cap and math.max(lapsed, newest.time - 1) or lapsed, 128)) do
       local n = between(newest, window.entry(e))
       if n <= 0 and e.member ~= newest.member then damaged() end
       if not (e.time <= lapsed or newest.cap and n >= newest.cap) then return end
@@ -165,7 +165,7 @@ function make.WINDOW()
       if not r.v.store then return end
       local length = r.v.granted < 0 and r.v.used == 0 and go.call(r.key, 'ZCARD')
       if length and length <= 128 then
-        local all = zset.oldest(r.key, RANGE)
+        local all = zset.oldest(r.key, '+inf', RANGE, 128)
         for _, e in ipairs(all) do window.entry(e) end
         if #all ~= length then go.fail(TEXT.ForeignWindow) end
         return write(false, {r.key, 'DEL'})
@@ -175,7 +175,9 @@ function make.WINDOW()
       if next.weight ~= 1 or next.cap then member = member .. ':' .. base36(next.weight) end
       if next.cap then member = member .. ':' .. base36(next.cap) end
       drop(r, drops)
-      zset.save(r, next.time, member, drops, not r.newest, next.time + r.us)
+      write(not r.newest, {r.key, 'ZADD', format('%d', -next.time), member})
+      if #drops > 2 then write(not r.newest, drops) end
+      go.expire(r.key, not r.newest, up(next.time + r.us, 1000), r.period / 4)
     end,
   }
   return window

@@ -118,9 +118,10 @@ word = {
     local mode
     while i <= argc do
       local o = word.find_option(ARGV[i])
-      if not o or not word.has(allowed, o) then break end
+      local wrong = o == 'SHARE' and r.place and all_of.misplaced(r)
+      if not wrong and (not o or not word.has(allowed, o)) then break end
       local excludes, lacks = word.has(OPTIONS.exclusive, o), word.lacks(o)
-      local wrong = o == 'SHARE' and all_of.misplaced(r) or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
+      wrong = wrong or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
         or excludes and mode and word.named(TEXT.With, ARGV[i], mode)
       if lacks then i = i + 1 end
       wrong = wrong or i > argc and lacks

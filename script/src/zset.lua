@@ -23,16 +23,9 @@ local function make_zset()
       return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '(' .. format('%d', -after), '-inf', 'WITHSCORES', 'LIMIT', '0', '1'))[1]
     end,
 
-    -- oldest returns up to 128 entries up to a time, the oldest first.
-    oldest = function(key, up_to)
-      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', '+inf', format('%d', -up_to), 'WITHSCORES', 'LIMIT', '0', '128'))
-    end,
-
-    -- save writes a member, drops others (the words of a ZREM), and sees to the expiry: both times in µs.
-    save = function(r, time, member, drops, fresh, last)
-      write(fresh, {r.key, 'ZADD', format('%d', -time), member})
-      if #drops > 2 then write(fresh, drops) end
-      go.expire(r.key, fresh, up(last, 1000), r.period / 4)
+    -- oldest returns up to most entries from a score up to a time, the oldest first.
+    oldest = function(key, score, up_to, most)
+      return zset.entries(go.call(key, 'ZREVRANGEBYSCORE', score, format('%d', -up_to), 'WITHSCORES', 'LIMIT', '0', format('%d', most)))
     end,
   }
 end
