@@ -9,8 +9,11 @@ function away(?Throwable $error): void {
     if (!$error && is_file($file) && @unlink($file)) error_log('the server decides again');
 }
 
-/** The text of gothrottle.lua, if SCRIPT names the file: for a server without the module. */
-function script(): string { return getenv('SCRIPT') ? file_get_contents(getenv('SCRIPT')) : ''; }
+/** The text of gothrottle.lua, if SCRIPT names the file, or is 1 in the repository: for a server without the module. */
+function script(): string {
+    $file = getenv('SCRIPT') === '1' ? __DIR__ . '/../../script/gothrottle.lua' : getenv('SCRIPT');
+    return $file ? file_get_contents($file) : '';
+}
 
 function takeAndWait(callable $take, string $user, int $units, int $tries): array { // -1: admitted, or never will be
     while (($reply = $take($user, $units))[3] > 0 && --$tries) {

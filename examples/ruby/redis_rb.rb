@@ -10,8 +10,9 @@ POOL = ConnectionPool.new(size: 8, timeout: 0.5) do
   Redis.new(url: "redis://#{ENV.fetch("ADDR")}", timeout: 0.5, reconnect_attempts: 0)
 end
 
-# The text of gothrottle.lua, if SCRIPT names the file: for a server without the module.
-SCRIPT = ENV["SCRIPT"] && File.read(ENV["SCRIPT"])
+# The text of gothrottle.lua, if SCRIPT names the file, or is 1 in the repository: for a server without the module.
+FILE = ENV["SCRIPT"] == "1" ? File.join(__dir__, "../../script/gothrottle.lua") : ENV["SCRIPT"]
+SCRIPT = FILE && File.read(FILE)
 SHA = SCRIPT && Digest::SHA1.hexdigest(SCRIPT)
 def by_script(redis, key, *words)
   redis.evalsha(SHA, [key], words)
