@@ -3,6 +3,8 @@ package examples
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"os/exec"
@@ -11,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"gothrottle/commands/memory/resp"
+	"gothrottle/throttle"
 )
 
 // The clients decide as the server does, also while it fails. The adapters do what their frameworks ask of a store, also what
@@ -76,4 +80,88 @@ func failing(t *testing.T) []string {
 		addrs[i] = startServer(t, resp.Options{Debug: true}).Addr
 	}
 	return []string{"FAULTS=" + file, "SERVERS=" + strings.Join(addrs, " ")}
+}
+
+// The Go client does with the rows of adapters/faults.json what the others do.
+func TestFaults(t *testing.T) {
+	var rows []struct {
+		Name, Debug, Answer string
+		Taken               [2]int64
+	}
+	require.NoError(t, json.Unmarshal([]byte(read(t, "../adapters/faults.json")), &rows))
+	for _, row := range rows {
+		t.Run(row.Name, func(t *testing.T) {
+			t.Parallel()
+			s := startServer(t, resp.Options{Debug: true})
+			control := redis.NewClient(&redis.Options{Addr: s.Addr, PoolSize: 1})
+			defer control.Close()
+			debug := func(words string) {
+				args := []any{"DEBUG"}
+				for _, word := range strings.Fields(words) {
+					args = append(args, word)
+				}
+				require.NoError(t, control.Do(t.Context(), args...).Err())
+			}
+			debug("FAULT NONE")
+			client, err := throttle.Open("redis://"+s.Addr, throttle.Timeout(time.Second), throttle.Logger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			defer client.Close()
+			daily := client.Quota("faults", 100, 24*time.Hour)
+			left := func() (remaining int64) {
+				until(t, "the server decides", func(int) bool {
+					r, err := daily.Peek(t.Context(), "k")
+					remaining = r.Remaining
+					return err == nil
+				})
+				return remaining
+			}
+			before := left()
+			debug(row.Debug)
+			_, err = daily.Allow(t.Context(), "k")
+			answer := map[bool]string{true: "unavailable", false: "fault"}[errors.Is(err, throttle.ErrUnavailable)]
+			if err == nil {
+				answer = "decided"
+			}
+			if row.Answer != "either" {
+				require.Equal(t, row.Answer, answer, err)
+			}
+			debug("FAULT NONE")
+			taken := before - left()
+			require.True(t, row.Taken[0] <= taken && taken <= row.Taken[1], "%d units were taken", taken)
+		})
+	}
+}
+
+// A service in Node and one in Go share the limits of a name.
+func TestNode_sharesWithGo(t *testing.T) {
+	s := startServer(t, resp.Options{Now: stopped()})
+	cmd := exec.Command("node_modules/.bin/node", "--input-type=module", "-e", `
+		import { connect } from 'gothrottle';
+		const limits = await connect(process.env.URL, { timeout: 20_000, prefix: 'app:' });
+		await limits.rate('rate', { perMinute: 5, burst: 9 }).allow('bob', 3);
+		await limits.window('window', { limit: 9, per: '1h' }).allow('bob', 3);
+		await limits.quota('quota', { perMonth: 9, zone: 'Asia/Kolkata' }).allow('bob', 3);
+		await limits.all(limits.slots('slots', { limit: 9, ttl: '1h' }).part('bob', 'a'));
+		process.exit();`)
+	cmd.Dir, cmd.Env = "../build/out/node", append(os.Environ(), "URL=redis://"+s.Addr)
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	client, err := throttle.Open("redis://"+s.Addr, throttle.Timeout(time.Minute), throttle.KeyPrefix("app:"))
+	require.NoError(t, err)
+	defer client.Close()
+	kolkata, err := time.LoadLocation("Asia/Kolkata")
+	require.NoError(t, err)
+	for name, peek := range map[string]func(context.Context, string) (throttle.Result, error){
+		"rate":   client.Rate("rate", throttle.PerMinute(5).Burst(9)).Peek,
+		"window": client.Window("window", 9, time.Hour).Peek,
+		"quota":  client.Quota("quota", 9, throttle.Month, throttle.In(kolkata)).Peek,
+		"slots": func(ctx context.Context, key string) (throttle.Result, error) {
+			return client.Slots("slots", 9, time.Hour).Peek(ctx, key, "b")
+		},
+	} {
+		r, err := peek(t.Context(), "bob")
+		require.NoError(t, err, name)
+		require.EqualValues(t, map[bool]int{true: 8, false: 6}[name == "slots"], r.Remaining, name)
+		require.Positive(t, r.ResetAfter, name)
+	}
 }

@@ -42,7 +42,10 @@ class Limiter {
   }
 
   // A part of all(): n units of a key, or a slot for a holder that the caller names.
-  part(key, n = 1, { share } = {}) { return { limiter: this, key: this.key(key), n, share }; }
+  part(key, n = 1, { share } = {}) {
+    if (share !== undefined) units('share', share);
+    return { limiter: this, key: this.key(key), n, share };
+  }
 
   // Returns what again() returns in this process, or another answer of the fallback.
   async failed(err, again) {

@@ -7,7 +7,7 @@ exports.Server = class Server {
   constructor(ask) { this.ask = ask; }
 
   async decide(parts, mode, most) {
-    if (parts.length === 1) return [await this.#one(parts[0], mode, most)];
+    if (parts.length === 1 && !parts[0].share) return [await this.#one(parts[0], mode, most)];
     const words = parts.flatMap((part, i) => [...(i > 0 ? ['KEY', part.key] : []), ...clause(part)]);
     const last = mode === 'force' ? ['MS', 'FORCE'] : ['MS'];
     const reply = await this.ask('GO.ALL', parts.map(({ key }) => key), [...words, ...last], timeout(parts));
