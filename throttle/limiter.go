@@ -225,7 +225,7 @@ func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 	}
 	if err := l.broken(); err != nil {
 		if l.family != nil && l.err == nil { // a limit that comes from data; the log has the others
-			l.c.conn.Refused(&l.wait, err)
+			l.c.conn.Refused(l.name, err)
 		}
 		return err
 	}
