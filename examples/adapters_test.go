@@ -25,9 +25,12 @@ import (
 func TestAdapters(t *testing.T) {
 	const node = "../build/out/node/"
 	for name, suite := range map[string][]string{
-		"node":   {node + "node_modules/.bin/node", "--test", "--test-force-exit", node + "stores.test.js"},
-		"client": {node + "node_modules/.bin/node", "--test", node + "client.test.js"},
-		"python": {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/storage_test.py"},
+		"node":       {node + "node_modules/.bin/node", "--test", "--test-force-exit", node + "stores.test.js"},
+		"client":     {node + "node_modules/.bin/node", "--test", node + "client.test.js"},
+		"python":     {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/storage_test.py"},
+		"gothrottle": {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/client_test.py"},
+		"gothrottle, redis-py 6": {"env", "PYTHONPATH=" + newer + "lib/python3/dist-packages", "../build/out/venv/bin/python",
+			"../adapters/python/tests/client_test.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -132,17 +135,35 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A service in Node and one in Go share the limits of a name.
-func TestNode_sharesWithGo(t *testing.T) {
-	s := startServer(t, resp.Options{Now: stopped()})
-	cmd := exec.Command("node_modules/.bin/node", "--input-type=module", "-e", `
+// shared takes 3 units of each limiter of a name, and a slot.
+var shared = map[string][]string{
+	"node": {"node_modules/.bin/node", "--input-type=module", "-e", `
 		import { connect } from 'gothrottle';
 		const limits = await connect(process.env.URL, { timeout: 20_000, prefix: 'app:' });
 		await limits.rate('rate', { perMinute: 5, burst: 9 }).allow('bob', 3);
 		await limits.window('window', { limit: 9, per: '1h' }).allow('bob', 3);
 		await limits.quota('quota', { perMonth: 9, zone: 'Asia/Kolkata' }).allow('bob', 3);
 		await limits.all(limits.slots('slots', { limit: 9, ttl: '1h' }).part('bob', 'a'));
-		process.exit();`)
+		process.exit();`},
+	"python": {"../venv/bin/python", "-I", "-c", `
+import gothrottle, os
+limits = gothrottle.connect(os.environ["URL"], timeout=20, prefix="app:")
+limits.rate("rate", per_minute=5, burst=9).allow("bob", 3)
+limits.window("window", 9, "1h").allow("bob", 3)
+limits.quota("quota", 9, "1mo", zone="Asia/Kolkata").allow("bob", 3)
+limits.all(limits.slots("slots", 9, ttl="1h").part("bob", "a"))`},
+}
+
+// A service in another language and one in Go share the limits of a name.
+func TestAdapters_shareWithGo(t *testing.T) {
+	for language := range shared {
+		t.Run(language, func(t *testing.T) { sharesWithGo(t, shared[language]) })
+	}
+}
+
+func sharesWithGo(t *testing.T, words []string) {
+	s := startServer(t, resp.Options{Now: stopped()})
+	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = "../build/out/node", append(os.Environ(), "URL=redis://"+s.Addr)
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", said)
