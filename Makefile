@@ -30,7 +30,7 @@ planted: ## put defects into copies, and show what finds them (ONLY=)
 bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1)
 	@build/bench.sh
 
-bench-client: ## measure the Go client beside others: docs/go.md
+bench-client: ## measure the Go and Node clients beside others: docs/go.md
 	@build/bench.sh client
 
 image: ## build the Docker images (IMAGE=gothrottle:dev)

@@ -1,6 +1,6 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# chart. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md;
+# chart. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md, and the Node client;
 # check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
 # spreads go into bench/results.
@@ -59,6 +59,24 @@ measure() {
   done
 }
 
+# measure_node ROUNDS  adds samples of the Node client and others, which have a server of their own.
+measure_node() {
+  local pid
+  need npm nodejs npm
+  node_modules
+  npm --prefix build/out/node --no-audit --no-fund --loglevel=error install --no-save --offline "$PWD/$(build/package-node.sh build/out)"
+  cp bench/node.mjs build/out/node/
+  "${servers[0]}" --port 0 --unixsocket "$PWD/$out/node.sock" --save '' --loadmodule "$PWD/build/out/gothrottle.so" >"$out/node.log" &
+  pid=$!
+  trap 'kill $pid' EXIT
+  for ((round = 1; round <= $1; round++)); do
+    echo "node: round $round of $1"
+    SOCKET=$PWD/$out/node.sock MS=${QUICK:+500} build/out/node/node_modules/.bin/node build/out/node/node.mjs | tee -a "$out/node.txt"
+  done
+  kill $pid
+  trap - EXIT
+}
+
 for name in $what; do
   begin "$name"
   measured+=("$name")
@@ -72,7 +90,12 @@ for name in $what; do
     measure costs 1 'Memory|File' # these hardly vary
     ;;
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
-  client) measure client "$rounds" Client ;;
+  client)
+    measure client "$rounds" Client
+    begin node
+    measured+=(node)
+    measure_node "$rounds"
+    ;;
   esac
 done
 go -C bench run . "$PWD/$out" "$PWD/$results" "$PWD/$docs" "${measured[@]}"

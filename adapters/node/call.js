@@ -28,8 +28,9 @@ exports.asker = function asker({ client, send = sender(client), label = '', time
   };
   const ask = async (name, key, words = [], ms = timeout) => {
     try {
-      const reply = await inTime(client ?? send, place(client, [key].flat()[0]), () => run(name, key, words.map(String)), ms);
-      const integers = [reply].flat(2).map(parseFloat); // some clients make strings of them
+      const reply = await inTime(client ?? send, place(client, key), () => run(name, key, words.map(String)), ms);
+      const integers = Array.isArray(reply) && reply.every(Number.isInteger) ? reply
+        : [reply].flat(2).map(parseFloat); // of several limits, or of a client that makes strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
       return integers;
@@ -62,7 +63,7 @@ exports.caller = function caller({ prefix, failOpen = false, ...options } = {}) 
   });
 };
 
-const plain = (send) => async (name, key, words) => send(name, [key].flat()[0], ...words);
+const plain = (send) => (name, key, words) => send(name, typeof key === 'string' ? key : key[0], ...words);
 
 // The package has the script as a module, which bundlers follow. The repository has it once.
 function packed() {
@@ -131,7 +132,7 @@ function sender(client) {
   if (missing.length > 0 && !(isCluster && !isIoredis && !client._options)) {
     throw new TypeError(`client needs ${missing.join(', ')}. See README.md`);
   }
-  if (isIoredis) return (...words) => byIoredis(client, words);
+  if (isIoredis) return byIoredis(client, isCluster);
   return isCluster ? (...words) => client.sendCommand(firstKey(words), false, words) : (...words) => client.sendCommand(words);
 }
 
@@ -139,13 +140,17 @@ const firstKey = (words) => (/^EVAL/.test(words[0]) ? words[3] : words[1]);
 
 // ioredis doesn't know where the key of a new command is: in a cluster it would ask any node. Only of the commands it knows
 // would it prefix the keys.
-function byIoredis(client, words) {
+function byIoredis(client, isCluster) {
+  let slot; // of the call that is being made
   const sendCommand = (command) => {
-    command.slot = slotOf(firstKey(words));
+    command.slot = slot;
     return client.sendCommand(command);
   };
-  return client.call.apply(Object.create(client, { sendCommand: { value: sendCommand },
-    options: { value: { ...client.options, keyPrefix: '' } } }), words);
+  const by = Object.create(client, { options: { value: { ...client.options, keyPrefix: '' } }, ...isCluster && { sendCommand: { value: sendCommand } } });
+  return (...words) => {
+    if (isCluster) slot = slotOf(firstKey(words));
+    return by.call(...words);
+  };
 }
 
 function slotOf(key) {
@@ -161,7 +166,7 @@ function slotOf(key) {
 // it: mostly one node has them.
 function place(client, key) {
   if (client && !client.slots) return 0;
-  const slot = slotOf(key);
+  const slot = slotOf([key].flat()[0]);
   const at = client?.slots[slot];
   return at?.master?.address ?? at?.[0] ?? slot >> 6;
 }
