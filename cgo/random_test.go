@@ -50,6 +50,7 @@ type walk struct {
 func newWalk(t *testing.T) *walk {
 	w := &walk{seed: rand.Uint64(), t: t, h: loaded(t), memory: corpus.NewMemory(), seen: map[string]int{}}
 	w.Generator = world.NewGenerator(w.seed, 0)
+	w.Holds = true
 	w.keys = []string{"t0", "t1", "t2", "t3", "w0", "w1", "w2", "q0", "q1", "l0", "l1", "api:0", "login:1"}
 	policies := world.PolicyTexts[0]
 	if err, text := w.memory.SetPolicies(policies), w.h.ConfigSet("gothrottle.policies", policies); err != nil || text != "" {

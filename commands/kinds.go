@@ -58,6 +58,8 @@ type limit struct {
 
 	used, left int64 // before the call, of a tenant and of what it shares; used is of tenants only
 	short      bool  // the share denies
+	holds      bool  // of a LEASE clause: it shares units
+	held       bool  // of the clauses that have them
 }
 
 // limits returns those of the call's clauses.

@@ -68,22 +68,15 @@ func (c *Call) shared(clause int) (n int) {
 // front returns the limits of the clauses that have what a tenant shares. A tenant's own limit comes after them.
 func (l *limit) front(c *Call) []limit { return c.limits()[l.clause-l.shares : l.clause] }
 
-// holds reports whether a LEASE clause shares units.
-func (l *limit) holds(c *Call) bool {
-	kinds := c.Clauses[l.clause-1:]
-	return l.shares > 0 && clauseKinds[kinds[0].kind].units && !clauseKinds[kinds[1].kind].units
-}
-
-// checkShare checks the weight and the quantities of a LEASE clause that shares units.
+// checkShare checks the weight of a LEASE clause that shares units, and that the clauses before it are peeks.
 func (l *limit) checkShare(c *Call) ErrorCode {
-	if !l.holds(c) {
-		return NoError
-	}
-	if l.weight != 1 {
+	front := l.front(c)
+	l.holds = clauseKinds[c.Clauses[l.clause-1].kind].units && clauseKinds[c.Clauses[l.clause].kind].renews
+	if l.holds && l.weight != 1 {
 		return ErrShareWeight
 	}
-	for i := range l.front(c) {
-		if l.front(c)[i].quantity != 0 {
+	for i := range front {
+		if front[i].held = l.holds; l.holds && front[i].quantity != 0 {
 			return ErrSharePeeks
 		}
 	}
@@ -144,14 +137,14 @@ func (l *limit) remains(c *Call, granted int64) {
 func (c *Call) waits(mayLock bool) ErrorCode {
 	limits, asks := c.limits(), 0
 	for i := range limits {
-		if l := &limits[i]; l.short && l.quantity > 0 && !l.holds(c) {
+		if l := &limits[i]; l.short && l.quantity > 0 && !l.holds {
 			asks = i
 		}
 	}
 	for i := range asks {
 		l := &limits[i]
 		d, ok := l.limiter.(drain)
-		if !ok || c.isHeld(i) {
+		if !ok || l.held {
 			continue
 		}
 		if d.settle(); c.Clauses[i].Reply[0] != 0 {
@@ -172,17 +165,6 @@ func (c *Call) waits(mayLock bool) ErrorCode {
 		}
 	}
 	return NoError
-}
-
-// isHeld reports whether a LEASE clause shares the units of a clause.
-func (c *Call) isHeld(clause int) bool {
-	limits := c.limits()
-	for i := clause + 1; i < len(limits); i++ {
-		if l := &limits[i]; l.shares >= i-clause && l.holds(c) {
-			return true
-		}
-	}
-	return false
 }
 
 // await returns how long it takes until a tenant's own limit and its share admit its quantity, within bounds. Between two

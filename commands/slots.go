@@ -88,7 +88,7 @@ func (s *slots) settle(c *Call, key int, kept bool) {
 	switch {
 	case s.dropped > 0 && s.sum <= 0 && !kept && !s.stays(c, key):
 		c.Keys[key].Entries[s.entry].Drop = 1
-	case s.sum != s.extra:
+	case s.sum != s.extra && s.sum >= 0: // a damaged set may have a sum that is too small
 		c.Host().Put(c, key, extraPrefix, "", funnel.Micros(-s.sum))
 	}
 }
@@ -186,28 +186,19 @@ func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 		}
 	}
 	l.counted = int32(len(k.Entries)) - l.lapsed - l.numLapsed
-	if l.own == 0 {
-		return l.setUsed(used)
-	}
-	n, at, err := l.of(c, l.key, id)
-	if l.own, l.ownAt = n, at; err != NoError {
-		return err
-	}
-	if l.state.Own == 0 {
-		used -= n
-	}
-	return l.setUsed(used)
-}
-
-func (l *leaseLimiter) setUsed(used int64) ErrorCode {
-	if l.state.Latest == 0 && !l.rest { // nobody else holds slots
-		used = 0
-		if l.state.Own != 0 {
-			used = l.own
+	var err ErrorCode
+	if l.own > 0 {
+		if l.own, l.ownAt, err = l.of(c, l.key, id); l.state.Own == 0 {
+			used -= l.own
 		}
 	}
-	l.state.Used = used
-	return NoError
+	switch {
+	case l.state.Latest != 0 || l.rest:
+		l.state.Used = used
+	case l.state.Own != 0: // nobody else holds slots
+		l.state.Used = l.own
+	}
+	return err
 }
 
 // applySlots removes what counts the slots of leases that go, and counts those that are taken. If no lease stays, the key is

@@ -39,6 +39,7 @@ var (
 // performCluster makes the steps of a seed on a new cluster. It returns the first difference, or another error, or nil.
 func performCluster(ctx context.Context, seed uint64, tally map[string]int) error {
 	c := &clusterRun{run: newRun(tally), owner: map[string]int{}, blank: memory.NewServer(), g: world.NewGenerator(seed, 2)}
+	c.g.Holds = true
 	err := c.perform(ctx, c.begin, c.step, c.compare)
 	if c.client != nil {
 		c.client.Close()

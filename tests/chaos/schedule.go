@@ -36,7 +36,9 @@ const (
 
 // newGenerator returns a generator of steps, which all are this fault if only is not "".
 func newGenerator(seed uint64, only string) *generator {
-	return &generator{Generator: world.NewGenerator(seed, 1), wall: begin, only: only}
+	g := world.NewGenerator(seed, 1)
+	g.Holds = true
+	return &generator{Generator: g, wall: begin, only: only}
 }
 
 // options are arguments of all servers of a run.

@@ -326,7 +326,10 @@ func (g *Generator) hold() Words {
 			numbers[0] = Pick(g.Rand, "", "1", "2") + numbers[0] // room for holds of other calls
 		}
 		add(name, usual[letter].name, numbers...)
-		if name = TightKeys['l'] + []string{"", "2", "3"}[level]; g.IntN(3) == 0 && level < 2 {
+		if name = fmt.Sprintf("%sl%d", g.Tag, 2*level+g.IntN(2)); g.Tight {
+			name = TightKeys['l'] + []string{"", "2", "3"}[level]
+		}
+		if g.IntN(3) == 0 && level < 2 {
 			continue // the next clause is of the same run
 		}
 		if numbers = g.numbers('l', name, 0, unit); g.Tight {
