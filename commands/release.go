@@ -112,7 +112,7 @@ func (c *Call) releaseSlots(n int, stays bool) ErrorCode {
 		}
 		s.drop(&c.Keys[0], at)
 	}
-	if s.settle(c, 0, false); !stays {
+	if s.settle(c, 0); !stays {
 		c.Keys[0].Becomes = Absent
 	}
 	return NoError

@@ -23,6 +23,7 @@ type slots struct {
 	extra, sum int64 // the score of the member extraPrefix, and what it becomes
 	entry      int   // the member's index in Key.Entries
 	dropped    int   // members slotsPrefix that go
+	added      bool  // there is another one
 }
 
 // counts reports whether an entry counts slots, and isn't a lease.
@@ -77,16 +78,16 @@ func (s *slots) put(c *Call, key int, id string, n int64, at int) {
 	if at > 0 {
 		s.sum -= -int64(c.Keys[key].Entries[at].Time) - 2
 	}
-	if s.sum += n - 2; !s.several {
+	if s.sum, s.added = s.sum+n-2, true; !s.several {
 		s.extra = -1 // there is none
 	}
 	c.Host().Put(c, key, slotsPrefix, id, funnel.Micros(-n))
 }
 
-// settle writes the sum. It goes with the last member that it counts. kept says that one stays. What is put comes last.
-func (s *slots) settle(c *Call, key int, kept bool) {
+// settle writes the sum. It goes with the last member that it counts. What is put comes last.
+func (s *slots) settle(c *Call, key int) {
 	switch {
-	case s.dropped > 0 && s.sum <= 0 && !kept && !s.stays(c, key):
+	case s.dropped > 0 && s.sum <= 0 && !s.added && !s.stays(c, key):
 		c.Keys[key].Entries[s.entry].Drop = 1
 	case s.sum != s.extra && s.sum >= 0: // a damaged set may have a sum that is too small
 		c.Host().Put(c, key, extraPrefix, "", funnel.Micros(-s.sum))
@@ -216,7 +217,7 @@ func (l *leaseLimiter) applySlots(c *Call, denied bool) {
 	case takes || frees || l.ownGoes:
 		s.drop(k, l.ownAt)
 	}
-	s.settle(c, l.key, takes && l.Slots > 1 || holds && !frees && l.ownAt > 0)
+	s.settle(c, l.key)
 	if l.state.Latest == 0 && !l.rest && !takes && (frees || !holds) {
 		k.Becomes = Absent
 	}
