@@ -69,3 +69,16 @@ func (f failover) undo(lag time.Duration, keys exact.Keys, journal []done) (kept
 	slices.Reverse(kept)
 	return kept
 }
+
+// undone reports whether a failover lost what a server has run, or another server had taken its place.
+func (r *run) undone(one resp.Run) (undone bool) {
+	for _, f := range r.failovers {
+		switch later := f.at.After(one.At); {
+		case one.Addr == f.old && (!later || one.At.After(f.at.Add(-r.Lag))):
+			undone = true
+		case one.Addr == f.new && !later:
+			undone = false
+		}
+	}
+	return undone
+}

@@ -75,7 +75,7 @@ func (r *run) inTime(o *outcome) string {
 		most += max(o.Deadline, 0)
 	case o.Deadline > 0:
 		most = min(most, o.Deadline)
-	case o.Verb == "Lease" && errors.Is(o.Err, redis.ErrClosed): // it gives the slot back
+	case (o.Verb == "Lease" || o.Verb == "Hold") && errors.Is(o.Err, redis.ErrClosed): // it gives back what it has taken
 		most *= 2
 	}
 	if took > most {
