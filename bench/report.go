@@ -19,7 +19,8 @@ type page struct {
 	blocks func(*figures) map[string]string
 }
 
-var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"go.md", []string{"client.txt"}, clients}}
+var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"benchmarks.md", []string{"holds.txt"}, holds},
+	{"go.md", []string{"client.txt"}, clients}}
 
 func main() {
 	if err := report(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
@@ -141,6 +142,15 @@ func costs(f *figures) map[string]string {
 		}
 	}
 	return blocks
+}
+
+// holds returns the figures of holds in docs/benchmarks.md.
+func holds(f *figures) map[string]string {
+	column := func(heading, unit, format string, per float64) column {
+		return column{heading, "Holds", unit, format, per, true, false}
+	}
+	return map[string]string{"holds": table(f, "50 callers", f.servers[:1], f.rows("Holds"), column("holds/s", "holds/s", "%.0f", 1),
+		column("median, ms", "p50-ns", "%.2f", 1e6), column("p99, ms", "p99-ns", "%.2f", 1e6)) + "\n" + origin(f)}
 }
 
 // clients returns the figures of docs/go.md.

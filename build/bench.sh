@@ -1,6 +1,7 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# chart. WHAT can be: costs or instructions, one of them alone; client, what the Go client costs, for docs/go.md, and the Node client;
+# chart. WHAT can be: costs, instructions or holds, one of them alone; client, what the Go client costs, for docs/go.md, and
+# the Node client;
 # check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
 # spreads go into bench/results.
@@ -8,11 +9,11 @@
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
 # space, such as 'CPU/row=GO.QUOTA') write all of it into build/out/bench.
 . "$(dirname "$0")/lib.sh"
-what=${1:-costs instructions} rounds=${ROUNDS:-5} out=build/out/bench docs=docs results=bench/results measured=()
+what=${1:-costs instructions holds} rounds=${ROUNDS:-5} out=build/out/bench docs=docs results=bench/results measured=()
 case $what in
-client) default=redis-server ;;
-costs | instructions | 'costs instructions' | check) default='redis86 valkey91 redis70' ;;
-*) die "'$what' is not one of: costs, instructions, client, check." ;;
+client | holds) default=redis-server ;;
+costs | instructions | 'costs instructions holds' | check) default='redis86 valkey91 redis70' ;;
+*) die "'$what' is not one of: costs, instructions, holds, client, check." ;;
 esac
 read -ra wanted <<<"${SERVER:-$default}"
 servers=()
@@ -96,6 +97,7 @@ for name in $what; do
     measured+=(node)
     measure_node "$rounds"
     ;;
+  holds) measure holds "$rounds" Holds ;;
   esac
 done
 go -C bench run . "$PWD/$out" "$PWD/$results" "$PWD/$docs" "${measured[@]}"
