@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -67,7 +68,7 @@ func TestClientsPage(t *testing.T) {
 // languages are those of lines that run as they are on a page, in the repository's root.
 var languages = map[string]struct{ program, file, end string }{
 	"js":     {"build/out/node/node_modules/.bin/node", "build/out/node/page.mjs", "process.exit();\n"},
-	"python": {"build/out/venv/bin/python", "build/out/page.py", ""},
+	"python": {"build/out/venv/bin/python", "build/out/venv/page.py", ""},
 }
 
 // runPage runs the lines of a language in a text, and returns what they print.
@@ -91,6 +92,18 @@ func TestReadme(t *testing.T) {
 				require.Contains(t, runPage(t, read(t, "../README.md"), language, s.Addr), want)
 				s.do("GO.THROTTLE", "user:42", "15", "30", "1m", "15")
 			}
+		})
+	}
+}
+
+// The lines of docs/choosing.md for Node and Python hold, and charge what it has cost.
+func TestChoosing_holds(t *testing.T) {
+	for language := range languages {
+		t.Run(language, func(t *testing.T) {
+			s := startServer(t, resp.Options{Now: stopped()})
+			require.Equal(t, "counted\n", runPage(t, read(t, "../docs/choosing.md"), language, s.Addr))
+			require.Contains(t, fmt.Sprint(s.do("GO.QUOTA", "tokens:bob", "1000", "1mo", "0", "ALIGN", "0")), "[0 1000 570")
+			require.Contains(t, fmt.Sprint(s.do("GO.LEASE_RO", "{tokens:bob}:held", "1000", "30s", "none", "1000")), "[0 1000 0")
 		})
 	}
 }

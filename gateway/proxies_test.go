@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"gothrottle/commands/memory/resp"
+	"gothrottle/gateway/internal/rules"
 	servers "gothrottle/tests/server"
 )
 
@@ -416,15 +417,15 @@ func TestPage_envoy(t *testing.T) {
 	require.NoError(t, config.ValidateAll())
 }
 
-// ruleFiles returns the rules of the page, the sample and the chart.
-func ruleFiles(t *testing.T) (all []string) {
-	t.Helper()
+// The rules of the page and of the sample load.
+func TestPage(t *testing.T) {
 	var chart struct{ Gateway struct{ Rules string } }
 	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/chart/values.yaml")), &chart))
 	for _, one := range append(blocks(t, "yaml"), readFile(t, "../deploy/gateway/rules.yaml"), chart.Gateway.Rules) {
-		if strings.HasPrefix(one, "domain:") || strings.Contains(one, "\ndomain:") {
-			all = append(all, one)
+		if !strings.HasPrefix(one, "domain:") && !strings.Contains(one, "\ndomain:") {
+			continue
 		}
+		_, err := rules.Parse([]rules.File{{Name: "page", Text: one}}, rules.Options{})
+		require.NoError(t, err, one)
 	}
-	return all
 }

@@ -224,6 +224,7 @@ var pictures = map[string]string{
 	"choosing-login.svg":    "#story/4",
 	"choosing-force.svg":    "#story/5",
 	"choosing-share.svg":    "#story/6",
+	"choosing-holds.svg":    "#try?t=holds&s=24&c=GO.ALL+bob+QUOTA+1000+9d+0+KEY+h+LEASE+1000+8s+r$n+300+SHARE+1",
 	"choosing-throttle.svg": mixed + "GO.THROTTLE+key+9+10+20s",
 	"choosing-window.svg":   mixed + "GO.WINDOW+key+10+20s",
 	"choosing-quota.svg":    mixed + "GO.QUOTA+key+10+20s+1+ALIGN+0",

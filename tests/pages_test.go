@@ -47,10 +47,12 @@ func blocksOf(t *testing.T, page string) (blocks []*block) {
 	t.Helper()
 	text, err := os.ReadFile("../" + page)
 	require.NoError(t, err)
-	section, open := "", false
+	section, open, fenced := "", false, false // a fence has a program
 	for line := range strings.Lines(string(text)) {
 		line = strings.TrimRight(line, " \n")
 		code, indented := strings.CutPrefix(line, "    ")
+		fenced = fenced != strings.HasPrefix(line, "```")
+		indented = indented && !fenced
 		if line == "" && open {
 			continue // the block may go on below
 		}

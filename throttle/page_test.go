@@ -17,7 +17,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// blocksOfPage returns the Go programs and the Go snippets of docs/go.md, and the snippet of README.md.
+// blocksOfPage returns the Go programs and the Go snippets of docs/go.md, and the snippets of README.md and docs/choosing.md.
 func blocksOfPage(t *testing.T) (programs, snippets []string) {
 	t.Helper()
 	page := must(os.ReadFile("../docs/go.md"))
@@ -28,9 +28,11 @@ func blocksOfPage(t *testing.T) (programs, snippets []string) {
 			snippets = append(snippets, m[1])
 		}
 	}
-	readme := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(string(must(os.ReadFile("../README.md"))))
-	require.NotNil(t, readme)
-	snippets = append(snippets, readme[1])
+	for _, other := range []string{"../README.md", "../docs/choosing.md"} {
+		snippet := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(string(must(os.ReadFile(other))))
+		require.NotNil(t, snippet)
+		snippets = append(snippets, snippet[1])
+	}
 	require.NotEmpty(t, programs)
 	require.Greater(t, len(snippets), 6)
 	require.Equal(t, strings.Count(string(page), "\n```go\n"), strings.Count(string(page), "\n```\n"), "a block is not Go")
@@ -62,7 +64,6 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"gothrottle/throttle"
@@ -75,7 +76,6 @@ var (
 	job  = func(context.Context, int64) error { return nil }
 	_    = errors.Is
 	_    = time.Now
-	_    = synctest.Test
 	_    http.Handler
 	_    throttlehttp.Rule
 	rdb  = throttletest.NewServer()

@@ -42,8 +42,9 @@ const clients = ['alice', 'bob'];
 // byClient is a lane for each client of a limiter, with the curve of what they share.
 const byClient = (drawn) => clients.map((name, client) => summed({ ...drawn, calls: drawn.calls.filter((call) => call.client === client), curves: drawn.curves.slice(0, 1) }));
 
-// said is the command of one call. A step may have a quantity and an option of its own.
+// said is the command of one call. A step may have a quantity and an option of its own, or charge what a hold has cost.
 function said({ kind, words, at }, step, n) {
+  if (step.charge) return said({ kind, words }, { client: step.client }, step.settles).replace(/ 0 KEY (\S+) LEASE \S+ \S+ (\S+).*$/, ` ${step.charge} KEY $1 RELEASE $2 FORCE`);
   const own = [...words];
   if (step.quantity !== undefined && at) {
     const given = /^[+-]?\d+$/.test(own[at] ?? '');
@@ -84,7 +85,7 @@ function settled(spec, steps) {
       const replies = run(calls.map((call) => [call.at, call.line]));
       if (replies[calls.findIndex((call) => call.id === step.settles)]?.[0] !== 0) continue;
     }
-    calls.push({ ...step, line: said(spec, step, calls.length + 1) });
+    calls.push({ ...step, line: said(spec, step, step.id ?? calls.length + 1) });
   }
   return calls;
 }
@@ -95,7 +96,7 @@ function peek({ kind, words, limit, period, ...spec }, client) {
   const key = own.split(' ')[1];
   switch (kind) {
     case 'THROTTLE': return `GO.INFO ${key}`;
-    case 'ALL': return own.replace(/^GO\.ALL/i, 'GO.ALL_RO').replaceAll(/(THROTTLE \S+ \S+ \S+|WINDOW \S+ \S+|QUOTA \S+ \S+)( [+-]?\d+(?=$| ))?/gi, '$1 0');
+    case 'ALL': return own.replace(/^GO\.ALL/i, 'GO.ALL_RO').replaceAll(/(THROTTLE \S+ \S+ \S+|WINDOW \S+ \S+|QUOTA \S+ \S+)( [+-]?\d+(?=$| ))?/gi, '$1 0').replaceAll(/(LEASE \S+ \S+) \S+ \d+/gi, '$1 - 1');
     default: return limit && period && `GO.${kind}_RO ${key} ${Math.min(limit + 1e6, 1e12)} ${period} ${kind === 'LEASE' ? '-' : 0} MS`;
   }
 }

@@ -18,6 +18,7 @@ export const patterns = {
   mixed: ['Calm, a burst, a pause and an overload', [],
     () => [...calls(2500, { times: 8 }), ...calls(0, { from: 24500, times: 16 }), ...calls(500, { from: 54250, times: 40 }), ...calls(2500, { from: 76500, times: 6 })]],
   lanes: ['Two calls, a burst, an overload', [], () => [...calls(0, { times: 2 }), ...calls(0, { from: 2500, times: 8 }), ...calls(250, { from: 4000 })]],
+  holds: ['A hold for each request and its settlement, but one request dies', [], () => holds],
   share: ['Two tenants, SHARE in the second half', [],
     (_, end) => [...calls(1000 / 3, { client: 1 }), ...calls(2500, { from: end / 4 + 100 })].map((call) => ({ ...call, more: call.at >= end * 0.55 && 'SHARE 1' }))],
   none: ['None: I call', [], () => []],
@@ -54,3 +55,9 @@ function budget([estimate, s]) {
     return [{ at, client, quantity: estimate, id: i + 1 }, { at: at + s * 600, client, quantity: rest, option: rest > 0 ? 'FORCE' : undefined, settles: i + 1 }];
   }).filter(({ quantity }) => quantity);
 }
+
+// holds are requests that hold an estimate and settle their cost 3 s later, but for the third one, which dies. Others come too soon.
+const holds = [220, 420, 0, 0, 0, 0, 160].flatMap((cost, i) => {
+  const at = [1000, 5500, 10000, 12000, 14000, 16000, 19500][i];
+  return [{ at, client: 0, id: i + 1 }, ...(cost ? [{ at: at + 3000, client: 0, charge: cost, settles: i + 1 }] : [])];
+});
