@@ -17,8 +17,8 @@ import (
 	"gothrottle/throttle/throttletest"
 )
 
-// answer is a model that makes 20 tokens a second, n in all.
-func answer(n int) iter.Seq[string] {
+// model makes 20 tokens a second, n in all.
+func model(n int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for range n {
 			if time.Sleep(50 * time.Millisecond); !yield("token") {
@@ -45,7 +45,7 @@ func TestStream(t *testing.T) {
 			return r.Remaining
 		}
 		stream := func(ctx context.Context, p throttle.Processor, n int, write func(int) error) (written int, err error) {
-			err = Stream(ctx, budget(p), "bob", 100, answer(n), func(string) error { written++; return write(written) })
+			err = Stream(ctx, budget(p), "bob", 100, model(n), func(string) error { written++; return write(written) })
 			return written, err
 		}
 		fine := func(int) error { return nil }
