@@ -1657,7 +1657,8 @@ function make.LEASE()
 
     -- apply removes lapsed leases and, unless the call is denied, adds, renews or gives back the caller's.
     apply = function(r, denied)
-      local adds, drops, takes, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and not r.limiter.frees, not denied and r.limiter.frees
+      local adds, drops, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and r.limiter.frees
+      local takes = not denied and not frees
       if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
       if frees then drops[3] = r.member end
       local old = {}
@@ -1876,8 +1877,8 @@ local function make_shares()
       end
       for n = 1, asks - 1 do
         local r = clauses[n]
-        r.settle = not r.is_held
-        if r.kind == 'THROTTLE' and r.settle and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+        r.settle = r.kind == 'THROTTLE' and not r.is_held
+        if r.settle and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
       end
       for n = 1, #clauses do
         local r = clauses[n]

@@ -102,7 +102,8 @@ function make.LEASE()
 
     -- apply removes lapsed leases and, unless the call is denied, adds, renews or gives back the caller's.
     apply = function(r, denied)
-      local adds, drops, takes, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and not r.limiter.frees, not denied and r.limiter.frees
+      local adds, drops, frees = {r.key, 'ZADD'}, {r.key, 'ZREM'}, not denied and r.limiter.frees
+      local takes = not denied and not frees
       if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
       if frees then drops[3] = r.member end
       local old = {}

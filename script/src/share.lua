@@ -127,8 +127,8 @@ local function make_shares()
       end
       for n = 1, asks - 1 do
         local r = clauses[n]
-        r.settle = not r.is_held
-        if r.kind == 'THROTTLE' and r.settle and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
+        r.settle = r.kind == 'THROTTLE' and not r.is_held
+        if r.settle and replies[n][1] ~= 0 then replies[n] = go.verdict(r, throttle.judge(r, r.quantity, may_lock)) end
       end
       for n = 1, #clauses do
         local r = clauses[n]
