@@ -410,9 +410,7 @@ end
 
 -- spread returns the words of a list from i on.
 local function spread(list, i)
-  if i + 7 < #list then
-    return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5], list[i + 6], list[i + 7], spread(list, i + 8)
-  end
+  if i + 4 < #list then return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], spread(list, i + 5) end
   if i < #list then return list[i], spread(list, i + 1) end
   if i == #list then return list[i] end
 end
@@ -540,9 +538,9 @@ go = {
   -- new_request returns what the words of a limit say: first is the place in ARGV of the first one after its kind.
   new_request = function(kind, first, key, state)
     local limiter = go.limiter(kind)
-    return {kind = kind, limiter = limiter, first = first, period_word = first + limiter.arity - 1, key = key, cell = 0, opts = {},
+    return {kind = kind, limiter = limiter, first = first, key = key, cell = 0, opts = {}, place = false, member = false,
       unit = 1000, quantity = 1.0, limit = 0, period = 0, used = 0.0, state = state, v = false, wrong = false, next = false,
-      share = false, settle = false}
+      weight = false, settle = false}
   end,
 
   -- verdict returns the integers of a reply.
@@ -598,7 +596,7 @@ go = {
       r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
       r.unit = r.opts.MS and 1 or 1000
     end
-    r.wrong = wrong
+    if wrong then r.wrong = true end
     limiter.parse(r) -- the words from the left are judged first
     if wrong then go.fail(wrong) end
     go.read_clock()
@@ -676,7 +674,7 @@ word = {
   -- read reads the period, the quantity and the words after options of a request: those that come first are judged first.
   read = function(r)
     local opts, text = r.opts, r.operand and ARGV[r.operand]
-    r.period = word.period(r, ARGV[r.period_word])
+    r.period = word.period(r, ARGV[r.first + r.limiter.arity - 1])
     if r.quantity_word then r.quantity = word.integer(ARGV[r.quantity_word], 'quantity', -1000000000001, 1000000000001) end
     if opts.RAISE and r.quantity < 0 then go.fail('ERR quantity must be between 0 and 1000000000001') end
     if r.share_word and r.share_word < (r.operand or 0) then word.read_weight(r) end
@@ -729,9 +727,9 @@ word = {
   options = function(r, i, allowed)
     local mode
     while i <= argc do
-      local o = word.find_option(ARGV[i])
+      local o = string.upper(ARGV[i])
       local wrong = o == 'SHARE' and r.place and all_of.misplaced(r)
-      if not wrong and (not o or not word.has(allowed, o)) then break end
+      if not wrong and (match(o, ' ') or not word.has(allowed, o)) then break end
       local excludes, lacks = word.has(' UPTO FORCE RESERVE LOCKOUT RAISE ', o), word.lacks(o)
       wrong = wrong or r.opts[o] and word.named("ERR option '<word>' given more than once", ARGV[i])
         or excludes and mode and word.named("ERR option '<word>' cannot be combined with <mode>", ARGV[i], mode)
@@ -1427,7 +1425,8 @@ end
 -- Leases of several slots. Such a lease has a second member, '\3' and the id, whose score is the number of slots. The score of
 -- '\4' is the sum of slots - 2 over all of these. So the slots at a key are its members - 1 and that sum.
 
-local function make_slots()
+local function make_slots() -- few calls need it
+  if slots then return slots end
   local function foreign() go.fail('ERR the sorted set at this key holds no leases') end
 
   -- number reads a score that counts something; nil if there is none.
@@ -1446,18 +1445,18 @@ local function make_slots()
     return found > n
   end
 
-  -- settle writes the member '\4' when members '\3' go or come. It goes with the last of them; kept says that one stays.
-  local function settle(key, old, new, gone, kept, adds, drops)
+  -- settle writes the member '\4' when members '\3' go or come. It goes with the last of them, as the word at of drops; kept says
+  -- that one stays.
+  local function settle(key, old, new, gone, kept, adds, drops, at)
     if #gone > 0 and new <= 0 and not kept and not stays(key, #gone) then
-      drops[#drops + 1] = '\4'
+      table.insert(drops, at, '\4')
     elseif new ~= old then
       adds[#adds + 1], adds[#adds + 2] = format('%d', new), '\4'
     end
+    for i = 1, #gone do drops[#drops + 1] = gone[i] end
   end
 
   slots = {
-    counts = function(e) return match(e.member, '^[\3\4]') ~= nil end,
-
     -- of returns the sum, and for each of some leases the member '\3' and its score, if there is one; nil if there is no sum.
     of = function(key, leases)
       local names = {'\4'}
@@ -1472,13 +1471,13 @@ local function make_slots()
     -- load counts the slots in use: all but those of lapsed leases. If more have lapsed than the call may remove, the slots of
     -- the rest count.
     load = function(r)
-      local left, own = go.to_clear, r.own_slots > 0 and {member = r.member} or nil
+      local left, own = go.to_clear, r.own_slots and {member = r.member}
       local lapsed = zset.oldest(r.key, '(0', go.now, left + 1)
       r.lapsed, r.rest = lapsed, #lapsed > left
       if r.rest then lapsed[left + 1] = nil end
       go.to_clear = left - #lapsed
       for _, e in ipairs(lapsed) do lease.check(e) end
-      lapsed[#lapsed + 1] = own
+      if own then lapsed[#lapsed + 1] = own end
       r.extra = slots.of(r.key, lapsed) or foreign()
       r.used = go.call(r.key, 'ZCARD') - 1 + r.extra
       if own then
@@ -1519,7 +1518,7 @@ local function make_slots()
     end,
 
     -- change changes the members that count when a call takes slots, frees them, or removes lapsed leases.
-    change = function(r, takes, frees, adds, drops, old)
+    change = function(r, takes, frees, adds, drops)
       local new, gone, several, own = r.extra or 0, {}, takes and r.slots > 1, r.counted and r.counted.count and r.counted
       local function drop(e)
         if not e.count then return end
@@ -1534,8 +1533,7 @@ local function make_slots()
       elseif own and (takes or frees or r.own_goes) then
         drop(own)
       end
-      settle(r.key, r.extra, new, gone, several or r.own and not frees and own, adds, drops)
-      for _, member in ipairs(gone) do old[#old + 1] = member end
+      settle(r.key, r.extra, new, gone, several or r.own and not frees and own, adds, drops, frees and 4 or 3)
     end,
 
     -- release drops what counts the slots of leases that a call gives back. It reports whether there is a sum.
@@ -1546,18 +1544,17 @@ local function make_slots()
       for _, e in ipairs(leases) do
         if e.count then new, gone[#gone + 1] = new - e.count + 2, e.counter end
       end
-      settle(key, extra, new, gone, nil, adds, drops)
-      for _, member in ipairs(gone) do drops[#drops + 1] = member end
+      settle(key, extra, new, gone, nil, adds, drops, #drops + 1)
       return true
     end,
   }
+  return slots
 end
 
 -- LEASE: a sorted set of slots by holder. A member is '\2' and the holder's id; its time is when the lease lapses.
 
 function make.LEASE()
   make_zset()
-  make_slots()
   lease = {
     arity = 3, needs = 'limit, ttl and id', options = ' MS ', unknown = 'MS', clause_options = ' SHARE ',
 
@@ -1583,16 +1580,21 @@ function make.LEASE()
       return e
     end,
 
+    -- counts reports whether an entry counts slots, and isn't a lease.
+    counts = function(e) return match(e.member, '^[\3\4]') end,
+
     load = function(r)
       local now, newest = go.now, zset.newest(r.key, 2)
-      r.used, r.own, r.latest, r.lapsed, r.fresh = 0, nil, nil, {}, not newest
+      r.used, r.lapsed, r.fresh = 0, {}, not newest
       if not newest then return end
       local score = go.call(r.key, 'ZSCORE', r.member)
       local own = score and lease.check(zset.entries({r.member, score})[1])
-      r.own_slots = own and 1 or 0 -- held or lapsed
-      if own and own.time > now then r.own = own.time end
+      if own then
+        r.own_slots = 1 -- held or lapsed
+        if own.time > now then r.own = own.time end
+      end
       for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
-        if slots.counts(e) then break end
+        if lease.counts(e) then break end
         lease.check(e)
         if e.member ~= r.member then
           if e.time > now then r.latest = e.time end
@@ -1606,8 +1608,8 @@ function make.LEASE()
     count = function(r)
       local most = math.max(math.min(128, go.to_clear), 1)
       r.lapsed = zset.oldest(r.key, '+inf', go.now, most)
-      if r.lapsed[1] and slots.counts(r.lapsed[1]) then return slots.load(r) end
-      for _, e in ipairs(r.lapsed) do lease.check(e) end
+      if r.lapsed[1] and lease.counts(r.lapsed[1]) then return make_slots().load(r) end
+      for i = 1, #r.lapsed do lease.check(r.lapsed[i]) end
       if not r.latest then
         r.used = r.own and 1 or 0
       elseif #r.lapsed == most then
@@ -1615,7 +1617,7 @@ function make.LEASE()
       else
         r.used = go.call(r.key, 'ZCARD') - #r.lapsed
       end
-      r.rest = #r.lapsed == most
+      if #r.lapsed == most then r.rest = true end
       if go.to_clear == 0 then r.lapsed = {} end
       go.to_clear = go.to_clear - #r.lapsed
     end,
@@ -1661,16 +1663,15 @@ function make.LEASE()
       local takes = not denied and not frees
       if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
       if frees then drops[3] = r.member end
-      local old = {}
-      for _, e in ipairs(r.lapsed) do
-        if not takes or e.member ~= r.member then old[#old + 1] = e.member end
+      for i = 1, #r.lapsed do
+        local member = r.lapsed[i].member
+        if not takes or member ~= r.member then drops[#drops + 1] = member end
       end
       local takes_new = takes and not r.own
       if r.extra or takes_new and r.slots > 1 then
-        slots.change(r, takes_new, frees, adds, drops, old)
+        make_slots().change(r, takes_new, frees, adds, drops)
         if not r.latest and not r.rest and not takes_new and (frees or not r.own) then return write(false, {r.key, 'DEL'}) end
       end
-      for _, member in ipairs(old) do drops[#drops + 1] = member end
       if #adds > 2 then write(r.fresh, adds) end
       if #drops > 2 then write(false, drops) end
       if takes then
@@ -1734,11 +1735,11 @@ local function release()
   for i = 1, #going do drops[i + 2] = going[i].member end
   for _, e in ipairs(zset.newest(key, #going + 1) or {}) do
     if not seen[e.member] then -- the latest that stays, if it is a lease
-      latest = not slots.counts(e) and lease.check(e).time or nil
+      latest = not lease.counts(e) and lease.check(e).time or nil
       break
     end
   end
-  if slots.release(key, going, adds, drops) and not latest then
+  if make_slots().release(key, going, adds, drops) and not latest then
     write(false, {key, 'DEL'})
     return held
   end
@@ -1833,7 +1834,7 @@ local function make_shares()
   -- least returns the least number of the clauses that have what a tenant shares.
   local function least(r, number)
     local n = math.huge
-    for _, f in ipairs(r.fronts) do n = math.min(n, number(f)) end
+    for i = 1, #r.fronts do n = math.min(n, number(r.fronts[i])) end
     return n
   end
 
@@ -1849,7 +1850,8 @@ local function make_shares()
 
     -- remains sets what a tenant has left after the call.
     remains = function(r, replies, n, granted)
-      local left = least(r, function(f) return replies[f.place][3] end)
+      local left = replies[n - 1][3]
+      for i = n - #r.fronts, n - 2 do left = math.min(left, replies[i][3]) end
       replies[n][3] = math.max(math.min(r.limit, r.weight * left) - r.used - granted, 0)
     end,
 
@@ -1928,7 +1930,7 @@ local function make_all()
         if kind and (not limiter.has_cells or kind ~= name) then return clause(n, 'ERR a WINDOW, QUOTA, LEASE or RELEASE clause needs a key of its own: write KEY and another key before it') end
         if i + limiter.arity > argc then return clause(n, word.named("ERR '<word>' needs <args>", ARGV[i], limiter.needs)) end
         local r = go.new_request(name, i + 1, KEYS[key], state)
-        r.place, r.front, r.cell = n, clauses[n - 1], state.asked
+        r.place, r.cell = n, state.asked
         kind, state.asked, clauses[n], i = name, state.asked + 1, r, i + 1 + limiter.arity
         if not limiter.frees and i <= argc and word.looks_numeric(ARGV[i]) then
           r.quantity_word = i
@@ -1973,7 +1975,7 @@ local function make_all()
     local never = false
     for n = 1, #clauses do
       local r = clauses[n]
-      r.opts.MS, r.wrong = r.opts.MS or wrong and (word.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+      if wrong then r.wrong, r.opts.MS = true, r.opts.MS or word.says_ms(2) or string.upper(KEYS[1]) == 'MS' end
       r.unit = r.opts.MS and 1 or 1000
       local ok, err = pcall(r.limiter.parse, r)
       if not ok and type(err) == 'table' and err.text then err.text = clause(n, err.text) end
@@ -2018,13 +2020,15 @@ local function make_all()
     misplaced = function(r)
       if not share then make_shares() end
       if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
-      if not r.front then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
-      local f, units = r.front, r.limiter.has_units
+      local clauses, first, units = all_of.clauses, r.place - 1, r.limiter.has_units
+      local f = clauses[first]
+      if not f then return 'ERR SHARE needs a clause before it: put the shared limit first, such as THROTTLE 99 100 1m' end
       if f.limiter.frees or units and not f.limiter.has_units then return 'ERR SHARE does not fit the clause before: only a LEASE clause can share slots, and RELEASE has none to share' end
-      r.links, r.fronts, r.holds = (f.links or 0) + 1, {f}, not units and f.limiter.has_units
-      while r.holds and f.front and f.front.limiter.has_units do
-        f = f.front
-        r.fronts[#r.fronts + 1] = f
+      r.links, r.fronts = (f.links or 0) + 1, {f}
+      if not units and f.limiter.has_units then r.holds = true end
+      while r.holds and first > 1 and clauses[first - 1].limiter.has_units do
+        first = first - 1
+        r.fronts[#r.fronts + 1] = clauses[first]
       end
       return r.links > 4 and 'ERR at most 4 SHARE clauses in a row'
     end,
@@ -2033,6 +2037,7 @@ local function make_all()
 
     run = function()
       local clauses = {}
+      all_of.clauses = clauses
       local wrong, misplaced = plan(clauses)
       local may_lock = not parse(clauses, wrong)
       if wrong then go.fail(wrong) end

@@ -36,7 +36,7 @@ local function make_all()
         if kind and (not limiter.has_cells or kind ~= name) then return clause(n, TEXT.KeyShared) end
         if i + limiter.arity > argc then return clause(n, word.named(TEXT.ClauseShort, ARGV[i], limiter.needs)) end
         local r = go.new_request(name, i + 1, KEYS[key], state)
-        r.place, r.front, r.cell = n, clauses[n - 1], state.asked
+        r.place, r.cell = n, state.asked
         kind, state.asked, clauses[n], i = name, state.asked + 1, r, i + 1 + limiter.arity
         if not limiter.frees and i <= argc and word.looks_numeric(ARGV[i]) then
           r.quantity_word = i
@@ -81,7 +81,7 @@ local function make_all()
     local never = false
     for n = 1, #clauses do
       local r = clauses[n]
-      r.opts.MS, r.wrong = r.opts.MS or wrong and (word.says_ms(2) or string.upper(KEYS[1]) == 'MS'), wrong
+      if wrong then r.wrong, r.opts.MS = true, r.opts.MS or word.says_ms(2) or string.upper(KEYS[1]) == 'MS' end
       r.unit = r.opts.MS and 1 or 1000
       local ok, err = pcall(r.limiter.parse, r)
       if not ok and type(err) == 'table' and err.text then err.text = clause(n, err.text) end
@@ -126,13 +126,15 @@ local function make_all()
     misplaced = function(r)
       if not share then make_shares() end
       if r.kind == 'THROTTLE' then return TEXT.ShareCells end
-      if not r.front then return TEXT.ShareFirst end
-      local f, units = r.front, r.limiter.has_units
+      local clauses, first, units = all_of.clauses, r.place - 1, r.limiter.has_units
+      local f = clauses[first]
+      if not f then return TEXT.ShareFirst end
       if f.limiter.frees or units and not f.limiter.has_units then return TEXT.ShareSlots end
-      r.links, r.fronts, r.holds = (f.links or 0) + 1, {f}, not units and f.limiter.has_units
-      while r.holds and f.front and f.front.limiter.has_units do
-        f = f.front
-        r.fronts[#r.fronts + 1] = f
+      r.links, r.fronts = (f.links or 0) + 1, {f}
+      if not units and f.limiter.has_units then r.holds = true end
+      while r.holds and first > 1 and clauses[first - 1].limiter.has_units do
+        first = first - 1
+        r.fronts[#r.fronts + 1] = clauses[first]
       end
       return r.links > BOUND.shares and TEXT.ShareChain
     end,
@@ -141,6 +143,7 @@ local function make_all()
 
     run = function()
       local clauses = {}
+      all_of.clauses = clauses
       local wrong, misplaced = plan(clauses)
       local may_lock = not parse(clauses, wrong)
       if wrong then go.fail(wrong) end

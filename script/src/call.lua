@@ -70,9 +70,9 @@ go = {
   -- new_request returns what the words of a limit say: first is the place in ARGV of the first one after its kind.
   new_request = function(kind, first, key, state)
     local limiter = go.limiter(kind)
-    return {kind = kind, limiter = limiter, first = first, period_word = first + limiter.arity - 1, key = key, cell = 0, opts = {},
+    return {kind = kind, limiter = limiter, first = first, key = key, cell = 0, opts = {}, place = false, member = false,
       unit = 1000, quantity = 1.0, limit = 0, period = 0, used = 0.0, state = state, v = false, wrong = false, next = false,
-      share = false, settle = false}
+      weight = false, settle = false}
   end,
 
   -- verdict returns the integers of a reply.
@@ -128,7 +128,7 @@ go = {
       r.opts.FORCE = r.opts.FORCE or r.opts.RAISE -- which forces what is missing
       r.unit = r.opts.MS and 1 or 1000
     end
-    r.wrong = wrong
+    if wrong then r.wrong = true end
     limiter.parse(r) -- the words from the left are judged first
     if wrong then go.fail(wrong) end
     go.read_clock()

@@ -2,9 +2,7 @@
 
 -- spread returns the words of a list from i on.
 local function spread(list, i)
-  if i + 7 < #list then
-    return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], list[i + 5], list[i + 6], list[i + 7], spread(list, i + 8)
-  end
+  if i + 4 < #list then return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], spread(list, i + 5) end
   if i < #list then return list[i], spread(list, i + 1) end
   if i == #list then return list[i] end
 end

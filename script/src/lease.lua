@@ -2,7 +2,6 @@
 
 function make.LEASE()
   make_zset()
-  make_slots()
   lease = {
     arity = WORDS.LEASE, needs = NEEDS.LEASE, options = OPTIONS.GO_LEASE, unknown = LIST.GO_LEASE, clause_options = OPTIONS.LEASE,
 
@@ -28,16 +27,21 @@ function make.LEASE()
       return e
     end,
 
+    -- counts reports whether an entry counts slots, and isn't a lease.
+    counts = function(e) return match(e.member, '^[\3\4]') end,
+
     load = function(r)
       local now, newest = go.now, zset.newest(r.key, 2)
-      r.used, r.own, r.latest, r.lapsed, r.fresh = 0, nil, nil, {}, not newest
+      r.used, r.lapsed, r.fresh = 0, {}, not newest
       if not newest then return end
       local score = go.call(r.key, 'ZSCORE', r.member)
       local own = score and lease.check(zset.entries({r.member, score})[1])
-      r.own_slots = own and 1 or 0 -- held or lapsed
-      if own and own.time > now then r.own = own.time end
+      if own then
+        r.own_slots = 1 -- held or lapsed
+        if own.time > now then r.own = own.time end
+      end
       for _, e in ipairs(newest) do -- one of the two newest leases isn't the caller's
-        if slots.counts(e) then break end
+        if lease.counts(e) then break end
         lease.check(e)
         if e.member ~= r.member then
           if e.time > now then r.latest = e.time end
@@ -51,8 +55,8 @@ function make.LEASE()
     count = function(r)
       local most = math.max(math.min(128, go.to_clear), 1)
       r.lapsed = zset.oldest(r.key, '+inf', go.now, most)
-      if r.lapsed[1] and slots.counts(r.lapsed[1]) then return slots.load(r) end
-      for _, e in ipairs(r.lapsed) do lease.check(e) end
+      if r.lapsed[1] and lease.counts(r.lapsed[1]) then return make_slots().load(r) end
+      for i = 1, #r.lapsed do lease.check(r.lapsed[i]) end
       if not r.latest then
         r.used = r.own and 1 or 0
       elseif #r.lapsed == most then
@@ -60,7 +64,7 @@ function make.LEASE()
       else
         r.used = go.call(r.key, 'ZCARD') - #r.lapsed
       end
-      r.rest = #r.lapsed == most
+      if #r.lapsed == most then r.rest = true end
       if go.to_clear == 0 then r.lapsed = {} end
       go.to_clear = go.to_clear - #r.lapsed
     end,
@@ -106,16 +110,15 @@ function make.LEASE()
       local takes = not denied and not frees
       if takes then adds[3], adds[4] = format('%d', -r.next), r.member end
       if frees then drops[3] = r.member end
-      local old = {}
-      for _, e in ipairs(r.lapsed) do
-        if not takes or e.member ~= r.member then old[#old + 1] = e.member end
+      for i = 1, #r.lapsed do
+        local member = r.lapsed[i].member
+        if not takes or member ~= r.member then drops[#drops + 1] = member end
       end
       local takes_new = takes and not r.own
       if r.extra or takes_new and r.slots > 1 then
-        slots.change(r, takes_new, frees, adds, drops, old)
+        make_slots().change(r, takes_new, frees, adds, drops)
         if not r.latest and not r.rest and not takes_new and (frees or not r.own) then return write(false, {r.key, 'DEL'}) end
       end
-      for _, member in ipairs(old) do drops[#drops + 1] = member end
       if #adds > 2 then write(r.fresh, adds) end
       if #drops > 2 then write(false, drops) end
       if takes then

@@ -43,11 +43,11 @@ local function release()
   for i = 1, #going do drops[i + 2] = going[i].member end
   for _, e in ipairs(zset.newest(key, #going + 1) or {}) do
     if not seen[e.member] then -- the latest that stays, if it is a lease
-      latest = not slots.counts(e) and lease.check(e).time or nil
+      latest = not lease.counts(e) and lease.check(e).time or nil
       break
     end
   end
-  if slots.release(key, going, adds, drops) and not latest then
+  if make_slots().release(key, going, adds, drops) and not latest then
     write(false, {key, 'DEL'})
     return held
   end

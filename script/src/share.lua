@@ -83,7 +83,7 @@ local function make_shares()
   -- least returns the least number of the clauses that have what a tenant shares.
   local function least(r, number)
     local n = math.huge
-    for _, f in ipairs(r.fronts) do n = math.min(n, number(f)) end
+    for i = 1, #r.fronts do n = math.min(n, number(r.fronts[i])) end
     return n
   end
 
@@ -99,7 +99,8 @@ local function make_shares()
 
     -- remains sets what a tenant has left after the call.
     remains = function(r, replies, n, granted)
-      local left = least(r, function(f) return replies[f.place][3] end)
+      local left = replies[n - 1][3]
+      for i = n - #r.fronts, n - 2 do left = math.min(left, replies[i][3]) end
       replies[n][3] = math.max(math.min(r.limit, r.weight * left) - r.used - granted, 0)
     end,
 

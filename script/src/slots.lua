@@ -1,7 +1,8 @@
 -- Leases of several slots. Such a lease has a second member, '\3' and the id, whose score is the number of slots. The score of
 -- '\4' is the sum of slots - 2 over all of these. So the slots at a key are its members - 1 and that sum.
 
-local function make_slots()
+local function make_slots() -- few calls need it
+  if slots then return slots end
   local function foreign() go.fail(TEXT.ForeignLeases) end
 
   -- number reads a score that counts something; nil if there is none.
@@ -20,18 +21,18 @@ local function make_slots()
     return found > n
   end
 
-  -- settle writes the member '\4' when members '\3' go or come. It goes with the last of them; kept says that one stays.
-  local function settle(key, old, new, gone, kept, adds, drops)
+  -- settle writes the member '\4' when members '\3' go or come. It goes with the last of them, as the word at of drops; kept says
+  -- that one stays.
+  local function settle(key, old, new, gone, kept, adds, drops, at)
     if #gone > 0 and new <= 0 and not kept and not stays(key, #gone) then
-      drops[#drops + 1] = '\4'
+      table.insert(drops, at, '\4')
     elseif new ~= old then
       adds[#adds + 1], adds[#adds + 2] = format('%d', new), '\4'
     end
+    for i = 1, #gone do drops[#drops + 1] = gone[i] end
   end
 
   slots = {
-    counts = function(e) return match(e.member, '^[\3\4]') ~= nil end,
-
     -- of returns the sum, and for each of some leases the member '\3' and its score, if there is one; nil if there is no sum.
     of = function(key, leases)
       local names = {'\4'}
@@ -46,13 +47,13 @@ local function make_slots()
     -- load counts the slots in use: all but those of lapsed leases. If more have lapsed than the call may remove, the slots of
     -- the rest count.
     load = function(r)
-      local left, own = go.to_clear, r.own_slots > 0 and {member = r.member} or nil
+      local left, own = go.to_clear, r.own_slots and {member = r.member}
       local lapsed = zset.oldest(r.key, '(0', go.now, left + 1)
       r.lapsed, r.rest = lapsed, #lapsed > left
       if r.rest then lapsed[left + 1] = nil end
       go.to_clear = left - #lapsed
       for _, e in ipairs(lapsed) do lease.check(e) end
-      lapsed[#lapsed + 1] = own
+      if own then lapsed[#lapsed + 1] = own end
       r.extra = slots.of(r.key, lapsed) or foreign()
       r.used = go.call(r.key, 'ZCARD') - 1 + r.extra
       if own then
@@ -93,7 +94,7 @@ local function make_slots()
     end,
 
     -- change changes the members that count when a call takes slots, frees them, or removes lapsed leases.
-    change = function(r, takes, frees, adds, drops, old)
+    change = function(r, takes, frees, adds, drops)
       local new, gone, several, own = r.extra or 0, {}, takes and r.slots > 1, r.counted and r.counted.count and r.counted
       local function drop(e)
         if not e.count then return end
@@ -108,8 +109,7 @@ local function make_slots()
       elseif own and (takes or frees or r.own_goes) then
         drop(own)
       end
-      settle(r.key, r.extra, new, gone, several or r.own and not frees and own, adds, drops)
-      for _, member in ipairs(gone) do old[#old + 1] = member end
+      settle(r.key, r.extra, new, gone, several or r.own and not frees and own, adds, drops, frees and 4 or 3)
     end,
 
     -- release drops what counts the slots of leases that a call gives back. It reports whether there is a sum.
@@ -120,9 +120,9 @@ local function make_slots()
       for _, e in ipairs(leases) do
         if e.count then new, gone[#gone + 1] = new - e.count + 2, e.counter end
       end
-      settle(key, extra, new, gone, nil, adds, drops)
-      for _, member in ipairs(gone) do drops[#drops + 1] = member end
+      settle(key, extra, new, gone, nil, adds, drops, #drops + 1)
       return true
     end,
   }
+  return slots
 end

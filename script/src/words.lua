@@ -64,7 +64,7 @@ word = {
   -- read reads the period, the quantity and the words after options of a request: those that come first are judged first.
   read = function(r)
     local opts, text = r.opts, r.operand and ARGV[r.operand]
-    r.period = word.period(r, ARGV[r.period_word])
+    r.period = word.period(r, ARGV[r.first + r.limiter.arity - 1])
     if r.quantity_word then r.quantity = word.integer(ARGV[r.quantity_word], INTEGER.Quantity) end
     if opts.RAISE and r.quantity < 0 then go.fail(TEXT.PolicyQuantityRange) end
     if r.share_word and r.share_word < (r.operand or 0) then word.read_weight(r) end
@@ -117,9 +117,9 @@ word = {
   options = function(r, i, allowed)
     local mode
     while i <= argc do
-      local o = word.find_option(ARGV[i])
+      local o = string.upper(ARGV[i])
       local wrong = o == 'SHARE' and r.place and all_of.misplaced(r)
-      if not wrong and (not o or not word.has(allowed, o)) then break end
+      if not wrong and (match(o, ' ') or not word.has(allowed, o)) then break end
       local excludes, lacks = word.has(OPTIONS.exclusive, o), word.lacks(o)
       wrong = wrong or r.opts[o] and word.named(TEXT.RepeatedOption, ARGV[i])
         or excludes and mode and word.named(TEXT.With, ARGV[i], mode)
