@@ -142,7 +142,7 @@ func TestScript_permissions(t *testing.T) {
 
 // No transcript has a server that replies anything. Whatever a key holds, a call ends after a bounded number of instructions,
 // with a reply, and never writes after an error: under Lua 5.1, as in Redis and Valkey, and under Lua 5.4. A chain of
-// SHARE takes no more than its length allows.
+// SHARE, or a hold of what many clauses have left, takes no more than its length allows.
 func TestScript_hostile(t *testing.T) {
 	for _, program := range []string{"lua5.1", "lua5.4"} {
 		for _, test := range []string{"testdata/hostile.lua", "testdata/chains.lua"} {

@@ -54,8 +54,9 @@ function make.LEASE()
     -- count finds lapsed leases, no more than the call may still remove, and counts the slots in use.
     count = function(r)
       local most = math.max(math.min(128, go.to_clear), 1)
-      r.lapsed = zset.oldest(r.key, '+inf', go.now, most)
-      if r.lapsed[1] and lease.counts(r.lapsed[1]) then return make_slots().load(r) end
+      local first = zset.oldest(r.key, '+inf', go.now, 1)
+      if first[1] and lease.counts(first[1]) then return make_slots().load(r) end -- all that count come first
+      r.lapsed = first[1] and zset.oldest(r.key, '+inf', go.now, most) or first
       for i = 1, #r.lapsed do lease.check(r.lapsed[i]) end
       if not r.latest then
         r.used = r.own and 1 or 0
