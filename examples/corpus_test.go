@@ -20,11 +20,20 @@ import (
 
 // A client replies and replicates what the transcripts say, where it has a verb for the call.
 func TestCorpus(t *testing.T) {
+	for language, words := range map[string][]string{
+		"node":   {"../build/out/node/node_modules/.bin/node", "../build/out/node/corpus.js"},
+		"python": {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/corpus.py"},
+	} {
+		t.Run(language, func(t *testing.T) { holdToCorpus(t, words) })
+	}
+}
+
+func holdToCorpus(t *testing.T, words []string) {
 	h := &host{t: t}
 	s := startServer(t, resp.Options{Now: func() time.Time { return time.UnixMicro(h.now) }})
 	h.Memory = &corpus.Memory{Server: s.Memory()}
 	h.Observe(func(command []string) { h.effects = append(h.effects, command) })
-	cmd := exec.CommandContext(t.Context(), "../build/out/node/node_modules/.bin/node", "../build/out/node/corpus.js")
+	cmd := exec.CommandContext(t.Context(), words[0], words[1:]...)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = append(os.Environ(), "ADDR="+s.Addr), os.Stderr, time.Second
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
