@@ -1,7 +1,7 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# chart. WHAT can be: costs, instructions or holds, one of them alone; client, what the Go client costs, for docs/go.md, and
-# the Node client;
+# chart. WHAT can be: costs, instructions or holds, one of them alone; client, what the clients in Go, for docs/go.md,
+# Node and Python cost;
 # check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
 # spreads go into bench/results.
@@ -60,19 +60,17 @@ measure() {
   done
 }
 
-# measure_node ROUNDS  adds samples of the Node client and others, which have a server of their own.
-measure_node() {
-  local pid
-  need npm nodejs npm
-  node_modules
-  npm --prefix build/out/node --no-audit --no-fund --loglevel=error install --no-save --offline "$PWD/$(build/package-node.sh build/out)"
-  cp bench/node.mjs build/out/node/
-  "${servers[0]}" --port 0 --unixsocket "$PWD/$out/node.sock" --save '' --loadmodule "$PWD/build/out/gothrottle.so" >"$out/node.log" &
+# measure_in LANGUAGE PROGRAM ...  adds samples of a client in another language and others, on a server of their own.
+measure_in() {
+  local language=$1 pid
+  begin "$language"
+  measured+=("$language")
+  "${servers[0]}" --port 0 --unixsocket "$PWD/$out/clients.sock" --save '' --loadmodule "$PWD/build/out/gothrottle.so" >"$out/clients.log" &
   pid=$!
   trap 'kill $pid' EXIT
-  for ((round = 1; round <= $1; round++)); do
-    echo "node: round $round of $1"
-    SOCKET=$PWD/$out/node.sock MS=${QUICK:+500} build/out/node/node_modules/.bin/node build/out/node/node.mjs | tee -a "$out/node.txt"
+  for ((round = 1; round <= rounds; round++)); do
+    echo "$language: round $round of $rounds"
+    SOCKET=$PWD/$out/clients.sock MS=${QUICK:+500} "${@:2}" | tee -a "$out/$language.txt"
   done
   kill $pid
   trap - EXIT
@@ -93,9 +91,14 @@ for name in $what; do
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
   client)
     measure client "$rounds" Client
-    begin node
-    measured+=(node)
-    measure_node "$rounds"
+    need npm nodejs npm
+    node_modules
+    npm --prefix build/out/node --no-audit --no-fund --loglevel=error install --no-save --offline "$PWD/$(build/package-node.sh build/out)"
+    cp bench/node.mjs build/out/node/
+    measure_in node build/out/node/node_modules/.bin/node build/out/node/node.mjs
+    need_packages python3-limits
+    python_venv
+    measure_in python build/out/venv/bin/python bench/python.py
     ;;
   holds) measure holds "$rounds" Holds ;;
   esac

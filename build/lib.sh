@@ -61,6 +61,17 @@ need() {
   for program in $1; do have "$program" || die "$program is needed: please install ${*:2}."; done
 }
 
+# need_packages PACKAGE ...  installs packages of Debian, whose release pins their versions.
+need_packages() {
+  local package missing=()
+  for package; do
+    dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  can_install || die "these packages of Debian are needed: please install ${missing[*]}."
+  apt_install "${missing[@]}"
+}
+
 need_go() {
   local want
   want=$(awk '$1 == "go" { print $2 }' go.mod)
@@ -260,6 +271,15 @@ node_modules() {
       cp $lock $to/installed
     fi
   } 7>$to.lock
+}
+
+# python_venv  installs the packed Python package in build/out/venv, which also has Debian's packages.
+python_venv() {
+  local venv=build/out/venv
+  need_packages python3-redis python3-setuptools python3-venv python3-wheel
+  rm -rf $venv
+  /usr/bin/python3 -m venv --system-site-packages $venv
+  $venv/bin/pip install --quiet --no-index --no-build-isolation --disable-pip-version-check "$(build/package-python.sh build/out)"
 }
 
 # lint_module FOLDER  checks the Go module in the folder, and in CI those that ship with staticcheck. The script that tests

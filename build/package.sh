@@ -1,7 +1,7 @@
 #!/bin/bash
 # Builds the module and packs it into build/out/packages: .deb, .rpm, .tar.gz, the .zip for Redis Software, an SBOM, the
-# script, the Node package, the notes of the release, and SHA256SUMS. The gateway has a .deb, an .rpm and an SBOM of its own.
-# ARCH="amd64 arm64" packs for these; the default is the host's. The same sources and the same tools give the same bytes.
+# script, the Node and Python packages, the notes of the release, and SHA256SUMS. The gateway has a .deb, an .rpm and an SBOM
+# of its own. ARCH="amd64 arm64" packs for these; the default is the host's. The same sources and the same tools give the same bytes.
 . "$(dirname "$0")/lib.sh"
 need_go
 
@@ -122,5 +122,6 @@ done
 awk -v version="$VERSION" '/^## / { on = $2 == version || $2 == "Unreleased"; next } on' CHANGELOG.md >"$out/gothrottle-$VERSION-notes.md"
 install -m 0644 script/gothrottle.lua "$out"
 build/package-node.sh "$out" >/dev/null
+build/package-python.sh "$out" >/dev/null
 (cd "$out" && sha256sum -- * >"$work/sums" && mv "$work/sums" SHA256SUMS && chmod 0644 ./*)
 echo "packed $(cd "$out" && echo *)"

@@ -3,21 +3,9 @@
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
 
-installed() { dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; }
-
-# The release of Debian pins the versions of these packages. Any npm will do.
-missing=()
-have npm || missing+=(nodejs npm)
-for package in default-jdk-headless php-cli php-predis php-redis \
-  ruby ruby-connection-pool ruby-redis ruby-webrick \
-  mypy openssl python3-django python3-fastapi python3-flask python3-flask-limiter python3-limits python3-redis python3-setuptools python3-uvicorn \
-  python3-venv python3-wheel; do
-  installed "$package" || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-  can_install || die "these packages of Debian are needed: please install ${missing[*]}."
-  apt_install "${missing[@]}"
-fi
+have npm || need_packages nodejs npm # any npm will do
+need_packages default-jdk-headless php-cli php-predis php-redis ruby ruby-connection-pool ruby-redis ruby-webrick \
+  mypy openssl python3-django python3-fastapi python3-flask python3-flask-limiter python3-limits python3-uvicorn
 
 node=build/out/node
 npm=(npm --prefix "$node" --no-audit --no-fund --loglevel=error)
@@ -45,14 +33,7 @@ END
 # Debian's redis-py has no types.
 mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/python/gothrottle
 
-# The wheel of the adapter for Python is built and installed in a venv, which also has the packages of Debian.
-venv=build/out/venv
-rm -rf build/out/wheel $venv
-mkdir -p build/out/wheel
-cp -r --parents adapters/python/gothrottle adapters/python/*.* script/gothrottle.lua build/out/wheel/
-/usr/bin/python3 -m venv --system-site-packages $venv
-$venv/bin/pip wheel --quiet --no-index --no-deps --no-build-isolation --wheel-dir build/out/wheel build/out/wheel/adapters/python
-$venv/bin/pip install --quiet --no-index --disable-pip-version-check build/out/wheel/*.whl
+python_venv
 
 # Clients of Debian 13, which need no other packages.
 newer=build/out/newer

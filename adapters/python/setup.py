@@ -1,4 +1,4 @@
-"""Puts script/gothrottle.lua of the repository into the package."""
+"""Puts script/gothrottle.lua of the repository into the package, which has it if it was packed."""
 import pathlib
 import shutil
 
@@ -10,7 +10,8 @@ class Build(build_py):
     def run(self):
         super().run()
         script = pathlib.Path(__file__).resolve().parents[2] / "script" / "gothrottle.lua"
-        shutil.copy(script, pathlib.Path(self.build_lib, "gothrottle"))
+        if script.exists():
+            shutil.copy(script, pathlib.Path(self.build_lib, "gothrottle"))
 
 
 setup(cmdclass={"build_py": Build})
