@@ -162,7 +162,8 @@ func TestAdapters_shareWithGo(t *testing.T) {
 }
 
 func sharesWithGo(t *testing.T, words []string) {
-	s := startServer(t, resp.Options{Now: stopped()})
+	clock := stopped()
+	s := startServer(t, resp.Options{Now: clock})
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Env = "../build/out/node", append(os.Environ(), "URL=redis://"+s.Addr)
 	said, err := cmd.CombinedOutput()
@@ -183,6 +184,9 @@ func sharesWithGo(t *testing.T, words []string) {
 		r, err := peek(t.Context(), "bob")
 		require.NoError(t, err, name)
 		require.EqualValues(t, map[bool]int{true: 8, false: 6}[name == "slots"], r.Remaining, name)
-		require.Positive(t, r.ResetAfter, name)
+		if now := clock().In(kolkata); name == "quota" {
+			month := time.Date(now.Year(), now.Month()+1, 1, 0, 0, 0, 0, kolkata)
+			require.InDelta(t, month.Sub(now), r.ResetAfter, float64(time.Millisecond))
+		}
 	}
 }
