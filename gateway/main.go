@@ -39,7 +39,12 @@ import (
 	"gothrottle/gateway/internal/serve"
 )
 
+//go:generate sh -c "go run . schema >../deploy/gateway/rules.schema.json"
+
 func main() {
+	if status, asked := command(os.Args[1:], os.Getenv, os.Stdout); asked {
+		os.Exit(status)
+	}
 	if os.Getenv("GOGC") == "" { // the heap is so small that it would be collected dozens of times per second
 		debug.SetGCPercent(400)
 	}

@@ -51,11 +51,10 @@ type Client struct {
 	inside *Client   // of FailLocal; nil: no limiter has it
 	own    io.Closer // the client of go-redis that Open has made; else nil
 
-	mu      sync.Mutex
-	names   map[declared]*family // all that were not refused
-	kinds   map[string]bounds    // of their names
-	refused []string             // the names and causes of which the log has a record
-	wrong   map[string]error     // why the last declaration of a name was refused
+	mu    sync.Mutex
+	names map[declared]*family // all that were not refused
+	kinds map[string]bounds    // of their names
+	wrong map[string]error     // why the last declaration of a name was refused
 }
 
 // New returns a Client that asks rdb: see Open for one that makes it. Options of limiters are defaults here. New does
@@ -163,10 +162,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 	}
 	if len(c.wrong) < mostRefused {
 		c.wrong[name] = err
-	}
-	if what := name + " " + err.Error(); len(c.refused) < mostRefused && !slices.Contains(c.refused, what) {
-		c.refused = append(c.refused, what)
-		c.o.logger.Error("throttle: a limiter is refused", "name", name, "error", err)
+		c.conn.Refused(name, err)
 	}
 	f := c.newFamily(name, o.settings)
 	f.err = err

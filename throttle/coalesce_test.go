@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +62,7 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 			return slow(s, 10*time.Millisecond).Process(ctx, cmd)
 		}))
 		limiter := c.Rate("hot", throttle.PerHour(30))
-		manyAtOnce(100, func(caller int) {
+		manyAtOnce(200, func(caller int) {
 			i := caller / 2
 			time.Sleep(time.Duration(caller) * 40 * time.Microsecond) // in groups with time limits of their own
 			r := must(limiter.Allow(context.WithValue(background, key{}, caller), fmt.Sprint(caller%2)))
@@ -76,30 +75,6 @@ func TestCoalescing_grantsInOrder(t *testing.T) {
 		})
 		require.ElementsMatch(t, []any{0, 1, 2, 3}, seen)
 	})
-}
-
-// Many callers of a key don't wait for the call that is under way: two are. With a budget, which would take too much ahead, one
-// is. All callers are decided, and no more than the limit is admitted.
-func TestCoalescing_many(t *testing.T) {
-	for most, options := range map[int64][]throttle.Option{1: {throttle.Budget(10, time.Second)}, 2: nil} {
-		synctest.Test(t, func(t *testing.T) {
-			s := throttletest.NewServer()
-			var admitted, underWay, seen atomic.Int64
-			limiter := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
-				n := underWay.Add(1)
-				defer underWay.Add(-1)
-				seen.Store(max(seen.Load(), n))
-				return slow(s, 10*time.Millisecond).Process(ctx, cmd)
-			}), options...).Rate("hot", throttle.PerHour(250))
-			manyAtOnce(300, func(int) {
-				if must(limiter.Allow(background, "")).Allowed {
-					admitted.Add(1)
-				}
-			})
-			require.EqualValues(t, 250, admitted.Load())
-			require.Equal(t, most, seen.Load())
-		})
-	}
 }
 
 // Callers that leave before their command is sent take nothing.

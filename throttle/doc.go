@@ -18,7 +18,7 @@
 // an error, or the decision of [FailOpen], [FailClosed] or [FailLocal]. [Result].Source and Cause say who decided and
 // why the server did not.
 //
-// Concurrent calls of Allow for one key become one command, whose units go first come, first served, or two if more than
-// 64 wait; those of a Policy or with a Lockout never. Calls for several keys share pipelines when more than a few are under way. [DenyCache] and
+// Concurrent calls of Allow for one key become one command, whose units go first come, first served; those of a Policy
+// or with a Lockout never. Calls for several keys share pipelines when more than a few are under way. [DenyCache] and
 // [Budget] save round trips.
 package throttle

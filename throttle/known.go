@@ -37,19 +37,13 @@ func (c *Client) newFamily(name string, s settings) *family {
 		},
 		Start: func(call func()) bool { return !c.closed.Load() && c.conn.Start(call) },
 	}
-	if s.units == 0 { // two calls would take units ahead
-		f.calls.Many = manyCallers
-	}
 	return f
 }
-
-// manyCallers is how many callers of a key don't wait for the call that is under way.
-const manyCallers = 64
 
 var errLate = fmt.Errorf("%w: %w", ErrUnavailable, context.DeadlineExceeded)
 
 // merge asks for one unit, alone or with others. It sets r, which is the zero Result.
-func (l limiter) merge(ctx context.Context, key string, r *Result) error {
+func (l *limiter) merge(ctx context.Context, key string, r *Result) error {
 	at, own := spot{key, l.bounds}, decision{}
 	d, place, err := l.calls.Do(ctx, &at, &own)
 	if err != nil {

@@ -35,12 +35,35 @@ func (s Slots) Part(key, holder string) Part { return Part{l: s.l, key: key, n: 
 // Close, which you must call; the end of ctx does not end it. With FailOpen, a Lease taken while the server is
 // unavailable holds nothing.
 func (s Slots) Lease(ctx context.Context, key string) (*Lease, error) {
-	holder := rand.Text()
-	lease, err := s.lease(ctx, key, holder)
-	s.l.forget(lease, key, holder, mayHold(err))
-	return lease, err
+	return s.acquire(ctx, key, false)
 }
 
+// Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides. It returns any
+// error but a denial at once. With FailClosed, it waits while the server is unavailable.
+func (s Slots) Acquire(ctx context.Context, key string) (*Lease, error) {
+	return s.acquire(ctx, key, true)
+}
+
+func (s Slots) acquire(ctx context.Context, key string, waits bool) (lease *Lease, err error) {
+	lost := false // a reply, with which a slot may have come
+	holder := rand.Text()
+	defer func() { s.l.forget(lease, key, holder, lost) }()
+	for {
+		lease, err = s.lease(ctx, key, holder)
+		lost = lost || mayHold(err)
+		var denied *DeniedError
+		if !waits || !errors.As(err, &denied) || denied.RetryAfter == Never {
+			return lease, err
+		}
+		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
+		pause = min(pause/2+mathrand.N(pause), max(denied.RetryAfter, time.Millisecond))
+		if !sleep(pause, ctx.Done()) {
+			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
+		}
+	}
+}
+
+// lease asks once.
 func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 	began := time.Now()
 	lease, r, err := s.l.lease(ctx, key, holder)
@@ -49,32 +72,6 @@ func (s Slots) lease(ctx context.Context, key, holder string) (*Lease, error) {
 		err = &DeniedError{r}
 	}
 	return lease, err
-}
-
-// Acquire is a Lease that waits for a free slot until ctx ends. Callers don't queue: chance decides. It returns any
-// error but a denial at once. With FailClosed, it waits while the server is unavailable.
-func (s Slots) Acquire(ctx context.Context, key string) (lease *Lease, err error) {
-	lost := false // a reply, with which a slot may have come
-	holder := rand.Text()
-	defer func() { s.l.forget(lease, key, holder, lost) }()
-	for {
-		lease, err = s.lease(ctx, key, holder)
-		lost = lost || mayHold(err)
-		pause := min(max(s.l.period/20, 10*time.Millisecond), time.Second)
-		pause = pause/2 + mathrand.N(pause)
-		var denied *DeniedError
-		switch {
-		case err == nil:
-			return lease, nil
-		case errors.As(err, &denied) && denied.RetryAfter != Never:
-			pause = min(pause, max(denied.RetryAfter, time.Millisecond))
-		default:
-			return nil, err
-		}
-		if !sleep(pause, ctx.Done()) {
-			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
-		}
-	}
 }
 
 // mayHold reports whether a call that failed may have taken a slot.

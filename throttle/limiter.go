@@ -166,7 +166,7 @@ func (a counts) Raise(ctx context.Context, key string, n int64) (Result, error) 
 func (a counts) Part(key string, n int64) Part { return Part{l: a.l, key: key, n: n} }
 
 // verb decides, applies the fallback and calls the observer.
-func (l limiter) verb(ctx context.Context, v string, key string, n int64, m mode) (r Result, err error) {
+func (l *limiter) verb(ctx context.Context, v string, key string, n int64, m mode) (r Result, err error) {
 	if l.observes() {
 		defer l.observe(v, key, time.Now(), &r, &err)
 	}
@@ -225,7 +225,7 @@ func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {
 	}
 	if err := l.broken(); err != nil {
 		if l.family != nil && l.err == nil { // a limit that comes from data; the log has the others
-			l.c.conn.Refused(&l.wait, err)
+			l.c.conn.Refused(l.name, err)
 		}
 		return err
 	}

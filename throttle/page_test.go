@@ -64,6 +64,7 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"gothrottle/throttle"
@@ -76,6 +77,7 @@ var (
 	job  = func(context.Context, int64) error { return nil }
 	_    = errors.Is
 	_    = time.Now
+	_    = synctest.Test
 	_    http.Handler
 	_    throttlehttp.Rule
 	rdb  = throttletest.NewServer()

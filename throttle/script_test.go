@@ -73,9 +73,7 @@ func TestServer_checkOfTheScript(t *testing.T) {
 		want        error
 		text        string
 	}{
-		{rights + " +eval +evalsha +command", "", nil, `msg="throttle: the script decides" server=127.0.0.1:`},
-		{rights + " +eval +evalsha +command", "", nil, `module="not loaded"`},
-		{rights + " +eval +evalsha", "", nil, "module=unknown"},
+		{rights + " +eval +evalsha", "", nil, `msg="throttle: the script decides" server=127.0.0.1:`},
 		{rights + " +eval", "", throttle.ErrUnavailable, "'evalsha'"},
 		{rights + " +evalsha", "", throttle.ErrUnavailable, "'eval'"},
 		{rights + " +eval +evalsha -time", "", throttle.ErrUnavailable, "NOPERM"},

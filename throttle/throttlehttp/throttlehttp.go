@@ -87,7 +87,7 @@ type Options struct {
 
 // New returns a middleware that asks the limiters of the rules before each request. With more than one rule a request is
 // admitted by all of them or takes nothing (GO.ALL): client must be the client of their limiters, and in a cluster the keys
-// need one hash tag. The time limit and the fallback are then those of the client.
+// need one hash tag. The time limit is then the longest of the limiters', and the fallback the client's.
 func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) http.Handler, error) {
 	if client == nil || len(rules) == 0 {
 		return nil, errors.New("throttlehttp: New needs a client and a rule")

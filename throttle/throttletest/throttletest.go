@@ -2,35 +2,8 @@
 // handlers are the module's. The test sets its clock and its faults.
 //
 // New is enough for what a limiter decides: set the clock with Advance, simulate an outage with Fail. To see what a network
-// does to your program, use NewServer and Redis inside a testing/synctest bubble, where an hour takes milliseconds:
-//
-//	func TestOutage(t *testing.T) {
-//		synctest.Test(t, func(t *testing.T) {
-//			server := throttletest.NewServer()
-//			client, err := throttle.New(server.Redis(t), throttle.FailOpen())
-//			if err != nil {
-//				t.Fatal(err)
-//			}
-//			t.Cleanup(func() { _ = client.Close() })
-//			limiter := client.Rate("api", throttle.PerMinute(60))
-//
-//			server.Change(func(f *throttletest.Faults) { f.Silent = true })
-//			for range 60 { // an hour without replies
-//				r, err := limiter.Allow(t.Context(), "bob")
-//				if err != nil || r.Source != "failed-open" {
-//					t.Error(r, err)
-//				}
-//				time.Sleep(time.Minute)
-//			}
-//
-//			server.Change(func(f *throttletest.Faults) { *f = throttletest.Faults{} })
-//			time.Sleep(time.Second) // the client asks again
-//			r, err := limiter.Allow(t.Context(), "bob")
-//			if err != nil || r.Source != "server" {
-//				t.Error(r, err)
-//			}
-//		})
-//	}
+// does to your program, use NewServer and Redis inside a testing/synctest bubble, where an hour takes milliseconds: docs/go.md
+// shows a test.
 //
 // Serve answers programs in other languages on a socket.
 package throttletest

@@ -10,7 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/throttle"
 	"gothrottle/throttle/throttletest"
 )
 
@@ -62,35 +61,6 @@ func TestServer_process(t *testing.T) {
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	require.ErrorIs(t, s.Process(ended, general), context.Canceled)
-}
-
-// The example of the package's comment is a test.
-func TestOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := throttletest.NewServer()
-		client, err := throttle.New(server.Redis(t), throttle.FailOpen())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = client.Close() })
-		limiter := client.Rate("api", throttle.PerMinute(60))
-
-		server.Change(func(f *throttletest.Faults) { f.Silent = true })
-		for range 60 { // an hour without replies
-			r, err := limiter.Allow(t.Context(), "bob")
-			if err != nil || r.Source != "failed-open" {
-				t.Error(r, err)
-			}
-			time.Sleep(time.Minute)
-		}
-
-		server.Change(func(f *throttletest.Faults) { *f = throttletest.Faults{} })
-		time.Sleep(time.Second) // the client asks again
-		r, err := limiter.Allow(t.Context(), "bob")
-		if err != nil || r.Source != "server" {
-			t.Error(r, err)
-		}
-	})
 }
 
 // A network has the faults of Fail, too: a reply, or connections that are refused.

@@ -137,6 +137,16 @@ func (n *network) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
+// UnmarshalYAML reads a network. Package yaml would read a mapping into the fields of a Prefix.
+func (n *network) UnmarshalYAML(at *yaml.Node) error { return n.UnmarshalText(textOf(at)) }
+
+func textOf(at *yaml.Node) []byte {
+	if at.Kind != yaml.ScalarNode {
+		return []byte(at.ShortTag())
+	}
+	return []byte(at.Value)
+}
+
 // zone is a name of the IANA time zone database.
 type zone struct{ *time.Location }
 
@@ -147,6 +157,9 @@ func (z *zone) UnmarshalText(text []byte) (err error) {
 	}
 	return err
 }
+
+// UnmarshalYAML reads a name.
+func (z *zone) UnmarshalYAML(at *yaml.Node) error { return z.UnmarshalText(textOf(at)) }
 
 // loader reads files into rules.
 type loader struct {

@@ -145,6 +145,14 @@ func (m *Limit) mistakeOfCost() string {
 	return ""
 }
 
+// Proxy returns the address of a proxy that the rules trust, "" if they trust none.
+func (h *HTTP) Proxy() string {
+	if len(h.proxies) == 0 {
+		return ""
+	}
+	return h.proxies[0].Addr().String()
+}
+
 // Trusts says whether the request comes from a proxy of trusted_proxies.
 func (h *HTTP) Trusts(r *http.Request) bool {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)

@@ -8,25 +8,17 @@ import (
 	"time"
 )
 
-// Merge makes one call of those that come while a call for the same spot S is under way. If Many callers wait, they don't wait
-// for its end: two are then under way. A is the answer to all callers of one call. A caller's place in it says how many came
-// before, without those that did not wait.
+// Merge makes one call of those that come while a call for the same spot S is under way: there are never two. A is the answer
+// to all callers of one call. A caller's place in it says how many came before, without those that did not wait.
 type Merge[S comparable, A any] struct {
 	Ask         func(ctx context.Context, at S, callers int64) A // makes the call
 	Start       func(f func()) bool                              // starts a goroutine, or reports that no call follows
 	Limit       time.Duration                                    // callers wait for at most this long
 	Slack       time.Duration                                    // they may wait for so much less, because they share timers
-	Many        int64                                            // 0: two calls are never under way
 	Late, Ended error                                            // after Limit, and if no call follows
 
 	mu   sync.Mutex
-	busy map[S]*spot[A] // for which calls are under way
-}
-
-// spot is what is under way for a spot, and who waits for the next call.
-type spot[A any] struct {
-	calls  int
-	groups []*group[A]
+	busy map[S][]*group[A] // the calls under way, and who waits for the next one
 }
 
 // group is callers that wait for one call. They began within Slack of each other, and share a timer.
@@ -48,26 +40,21 @@ type group[A any] struct {
 // once.
 func (m *Merge[S, A]) Do(ctx context.Context, at *S, own *A) (a *A, place int64, err error) {
 	m.mu.Lock()
-	s := m.busy[*at]
-	if s == nil {
-		if m.busy == nil {
-			m.busy = map[S]*spot[A]{}
-		}
-		s = &spot[A]{calls: 1}
-		m.busy[*at] = s
+	if groups, busy := m.busy[*at]; busy {
+		g := m.group(ctx, at, groups)
+		place = g.callers
+		g.callers++
 		m.mu.Unlock()
-		defer m.next(*at, s)
-		*own = m.Ask(ctx, *at, 1)
-		return own, 0, nil
+		return m.await(ctx, g, place)
 	}
-	g := m.group(ctx, s)
-	place = g.callers
-	g.callers++
-	if m.Many > 0 && s.calls == 1 && s.waiting() >= m.Many {
-		m.begin(*at, s)
+	if m.busy == nil {
+		m.busy = map[S][]*group[A]{}
 	}
+	m.busy[*at] = nil
 	m.mu.Unlock()
-	return m.await(ctx, g, place)
+	defer m.next(*at)
+	*own = m.Ask(ctx, *at, 1)
+	return own, 0, nil
 }
 
 // await waits for the answer to a group.
@@ -91,9 +78,9 @@ func (m *Merge[S, A]) await(ctx context.Context, g *group[A], place int64) (*A, 
 }
 
 // group returns the group of a caller that begins now. m.mu is locked.
-func (m *Merge[S, A]) group(ctx context.Context, s *spot[A]) *group[A] {
-	if n := len(s.groups); n > 0 && !s.groups[n-1].full {
-		return s.groups[n-1]
+func (m *Merge[S, A]) group(ctx context.Context, at *S, groups []*group[A]) *group[A] {
+	if n := len(groups); n > 0 && !groups[n-1].full {
+		return groups[n-1]
 	}
 	g := &group[A]{first: ctx, done: make(chan struct{})}
 	g.timer = time.AfterFunc(m.Slack, func() {
@@ -106,7 +93,7 @@ func (m *Merge[S, A]) group(ctx context.Context, s *spot[A]) *group[A] {
 		}
 		g.finish(m.Late)
 	})
-	s.groups = append(s.groups, g)
+	m.busy[*at] = append(groups, g)
 	return g
 }
 
@@ -139,42 +126,27 @@ func (g *group[A]) result(place int64) (*A, int64, error) {
 	return g.answer, at, g.err
 }
 
-// waiting returns how many callers wait for the next call. The Merge is locked.
-func (s *spot[A]) waiting() (callers int64) {
-	for _, g := range s.groups {
+// next lets those go who waited for the end of a call. If there are none, no call is under way any more.
+func (m *Merge[S, A]) next(at S) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	groups, callers := m.busy[at], int64(0)
+	for _, g := range groups {
 		callers += g.waiting()
 	}
-	return callers
-}
-
-// begin makes the call of those who wait. If there are none, or no call follows, they are let go. m.mu is locked.
-func (m *Merge[S, A]) begin(at S, s *spot[A]) {
-	groups, callers := s.groups, s.waiting()
-	s.groups = nil
-	if callers > 0 && m.Start(func() { m.lead(at, s, groups, callers) }) {
-		s.calls++
+	if callers > 0 && m.Start(func() { m.lead(at, groups, callers) }) {
+		m.busy[at] = nil
 		return
 	}
 	for _, g := range groups {
 		g.finish(m.Ended)
 	}
-}
-
-// next notes the end of a call, and begins the next one.
-func (m *Merge[S, A]) next(at S, s *spot[A]) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s.calls--; s.calls == 0 || s.waiting() >= m.Many {
-		m.begin(at, s)
-	}
-	if s.calls == 0 {
-		delete(m.busy, at)
-	}
+	delete(m.busy, at)
 }
 
 // lead makes the call of some groups. A caller whose time limit ends earlier returns earlier. The call has a time limit of its
 // own, and the values of the first caller's context.
-func (m *Merge[S, A]) lead(at S, s *spot[A], groups []*group[A], callers int64) {
+func (m *Merge[S, A]) lead(at S, groups []*group[A], callers int64) {
 	answer := m.Ask(context.WithoutCancel(groups[0].first), at, callers)
 	m.mu.Lock()
 	before := int64(0)
@@ -188,7 +160,7 @@ func (m *Merge[S, A]) lead(at S, s *spot[A], groups []*group[A], callers int64) 
 	}
 	m.mu.Unlock()
 	regroup(callers)
-	m.next(at, s)
+	m.next(at)
 }
 
 // regroup lets the callers run that have their answers, so that they join the next call. Otherwise the next call would be

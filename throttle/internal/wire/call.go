@@ -73,13 +73,10 @@ func Millis(n int64) time.Duration {
 
 // Timeout is a time limit of a limiter's calls. Its latest context is shared.
 type Timeout struct {
-	Limit   time.Duration
-	Name    string // of the limiter, for the log
-	latest  atomic.Pointer[context.Context]
-	lanes   atomic.Pointer[lanes]
-	advised [len(advice)]atomic.Int64 // when the log last had a record of each cause: see due
-
-	unsettled atomic.Int64 // the same of Unsettled
+	Limit  time.Duration
+	Name   string // of the limiter, for the log
+	latest atomic.Pointer[context.Context]
+	lanes  atomic.Pointer[lanes]
 }
 
 // Steps is how many contexts are made within one time limit, so a call may lose that part of its limit.

@@ -42,12 +42,13 @@ type Conn struct {
 	ignores   bool           // rdb ignores contexts, so no caller waits for it in its own goroutine
 
 	mu      sync.Mutex
-	stopped bool // no goroutine starts any more
+	stopped bool                     // no goroutine starts any more
+	records map[logged]time.Duration // when the log last had them, by Now
 }
 
 // New returns a Conn that does not connect. It calls the module, or the script.
 func New(rdb Processor, clock func() time.Time, logger *slog.Logger, byScript bool) *Conn {
-	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock(), ignores: ignoresContexts(rdb)}
+	c := &Conn{rdb: rdb, clock: clock, logger: logger, base: clock(), ignores: ignoresContexts(rdb), records: map[logged]time.Duration{}}
 	c.pipelines, _ = rdb.(pipelines)
 	if byScript {
 		c.sha = fmt.Sprintf("%x", sha1.Sum([]byte(script.Text)))

@@ -8,7 +8,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -108,34 +107,43 @@ func (c *Conn) complain(cmd *call, err error) {
 	if !errors.As(err, &reply) || !all && !errors.Is(err, ErrParams) && !strings.HasPrefix(reply.Error(), "NOPERM") {
 		return
 	}
-	text, by := strings.TrimPrefix(reply.Error(), "ERR "), cmd.within.by
+	text, name := strings.TrimPrefix(reply.Error(), "ERR "), cmd.within.by.Name
 	i := slices.IndexFunc(advice[:], func(row [2]string) bool { return strings.HasPrefix(text, row[0]) })
-	last := &by.advised[i]
+	of := logged{name, i}
 	if all {
-		last = &c.advised
+		of.name = ""
 	}
-	if due(last, c.Now()) {
-		c.logger.Error("throttle: calls fail until the set-up is changed", "name", by.Name, "command", cmd.words[0], "key", cmd.words[1],
-			"error", reply, "do", advice[i][1])
-	}
+	c.log(of, "throttle: calls fail until the set-up is changed", "name", name, "command", cmd.words[0], "key", cmd.words[1],
+		"error", reply, "do", advice[i][1])
 }
 
-// Refused logs that a limit makes no sense, so that its calls are not sent.
-func (c *Conn) Refused(by *Timeout, err error) {
-	if due(&by.advised[len(advice)-1], c.Now()) {
-		c.logger.Error("throttle: a limit is refused", "name", by.Name, "error", err)
-	}
+// Refused logs that a limiter or its limit makes no sense, so that its calls are not sent.
+func (c *Conn) Refused(name string, err error) {
+	c.log(logged{name, len(advice) - 1}, "throttle: a limiter is refused", "name", name, "error", err)
 }
 
 // Unsettled logs that a cost is not counted, because its settlement failed.
 func (c *Conn) Unsettled(by *Timeout, err error) {
-	if due(&by.unsettled, c.Now()) {
-		c.logger.Error("throttle: a settlement failed: what it has cost may not be counted", "name", by.Name, "error", err)
-	}
+	c.log(logged{by.Name, len(advice)}, "throttle: a settlement failed: what it has cost may not be counted", "name", by.Name, "error", err)
 }
 
-// due reports whether the log gets a record now, and notes it. last is when it got the last one, 1 ns and more.
-func due(last *atomic.Int64, at time.Duration) bool {
-	before, now := last.Load(), int64(at)+1
-	return (before == 0 || now < before || now-before >= int64(adviceEvery)) && last.CompareAndSwap(before, now)
+// logged is what a record of the log is about.
+type logged struct {
+	name  string // of a limiter, or of none
+	cause int    // in advice, or an unsettled cost
+}
+
+// log writes a record, unless there was one of the same recently.
+func (c *Conn) log(of logged, text string, words ...any) {
+	now := c.Now()
+	c.mu.Lock()
+	last, found := c.records[of]
+	due := !found || now < last || now-last >= adviceEvery
+	if due {
+		c.records[of] = now
+	}
+	c.mu.Unlock()
+	if due {
+		c.logger.Error(text, words...)
+	}
 }

@@ -87,29 +87,18 @@ func (c *Conn) keyAt(ctx context.Context, node *redis.Client, key string) string
 	return ""
 }
 
-// checkScript looks at a key through the script, once by EVAL, and says in the log which way the server decides.
+// checkScript looks at a key through the script, once by EVAL, and says in the log that the script decides.
 func (c *Conn) checkScript(ctx context.Context, rdb Processor, key string) error {
 	if key == "" { // the master has no slot for a key of this client
 		return nil
 	}
 	words := c.byScript([]any{"GO.THROTTLE_RO", key, 0, 1, 1}, nil)
-	ask := func(words ...any) (any, error) {
-		cmd := newCall(within{Context: ctx, caller: ctx}, words)
-		err := Classify(rdb.Process(ctx, cmd))
-		return cmd.Val(), err
-	}
-	if _, err := ask(text(words)...); err != nil {
+	if err := Classify(rdb.Process(ctx, newCall(within{Context: ctx, caller: ctx}, text(words)))); err != nil {
 		return err
 	}
 	err := setUp(ctx, rdb, func(_ any, err error) error { return err }, words...)
 	if node, one := rdb.(interface{ Options() *redis.Options }); one && err == nil {
-		module := "not loaded"
-		if reply, err := ask("COMMAND", "INFO", "GO.THROTTLE"); err != nil {
-			module = "unknown"
-		} else if rows, _ := reply.([]any); len(rows) > 0 && rows[0] != nil {
-			module = "loaded, and not used"
-		}
-		c.logger.Info("throttle: the script decides", "server", node.Options().Addr, "module", module)
+		c.logger.Info("throttle: the script decides", "server", node.Options().Addr)
 	}
 	return err
 }
