@@ -42,7 +42,7 @@ http:
 		want   string
 	}{
 		{[]string{good}, 0, "warning: " + good + ":2: rule web.user: 'unit' has no effect here\nno mistakes: 1 domains, 2 limits\n"},
-		{[]string{good, bad}, 1, bad + `:3: rule d.a: "lucky" is not one of`},
+		{[]string{good, bad}, 1, bad + `:3: rule d.a: "lucky" is not one of [fixed_window sliding_window gcra]` + "\n" + bad + ":4: rule d.b: unknown key 'rate_limt'"},
 		{[]string{burst}, 1, burst + ":2: rule d.a: throttle: bad parameters: a burst must drain"},
 		{[]string{folder + "/none"}, 1, "no such file"},
 		{nil, 2, "check FILE..."}, {[]string{"-odd", good}, 2, "-odd"}, {[]string{"-h"}, 0, "check FILE..."}, {[]string{"-H", "x", good}, 2, "colon"},
@@ -56,6 +56,9 @@ http:
 		require.Contains(t, text, one.want, one.args)
 		require.Equal(t, one.status, status, one.args)
 	}
+	writeFile(t, bad, "domain: d\nhttp: {trusted_proxies: [], rules: ["+strings.Repeat("{name: a}, ", 30)+"]}")
+	_, text := says(t, nil, "check", bad)
+	require.Equal(t, 20, strings.Count(text, "a rule needs a name and a rate_limit\n"))
 	status, text := says(t, map[string]string{"DEFAULT_ALGORITHM": "odd"}, "check", good)
 	require.True(t, status == 1 && strings.Contains(text, "DEFAULT_ALGORITHM"), text)
 	status, text = says(t, nil, "--help")

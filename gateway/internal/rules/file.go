@@ -168,12 +168,29 @@ type loader struct {
 	file   string
 	count  int
 	merges int // of keys, inside each other
+
+	mistakes []error
 }
 
 // mistake is what is wrong with a file.
 type mistake struct{ error }
 
-// fail ends the reading.
+// try reads a part, which a mistake in it ends. The parts after it are read, too, unless there are many mistakes.
+func (l *loader) try(read func()) {
+	defer func() {
+		e := recover()
+		if one, is := e.(mistake); is {
+			l.mistakes, l.merges = append(l.mistakes, one.error), 0
+		} else if e != nil {
+			panic(e)
+		}
+	}()
+	if len(l.mistakes) < maxMistakes {
+		read()
+	}
+}
+
+// fail ends the reading of a part.
 func (l *loader) fail(at *yaml.Node, rule, format string, args ...any) {
 	panic(mistake{errors.New(l.line(at, rule, format, args...))})
 }

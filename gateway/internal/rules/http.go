@@ -64,18 +64,23 @@ func (l *loader) loadHTTP(d *Domain, at *yaml.Node) {
 	l.HTTP[d.name] = h
 	paths := map[string]bool{}
 	for i := range f.Rules {
-		r := l.loadHTTPRule(&f.Rules[i], rule, d.tag)
-		if f.IgnoreCase && !r.exempts() {
-			r.Path = strings.ToLower(r.Path)
-		}
-		for _, m := range r.limits {
-			if paths[m.Path] || slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
-				l.fail(&f.Rules[i], m.Path, "this name is there twice")
-			}
-			paths[m.Path] = true
-		}
-		h.rules = append(h.rules, r)
+		l.try(func() { l.addRule(h, &f.Rules[i], rule, paths) })
 	}
+}
+
+// addRule loads a rule. The paths are those of the rules before it.
+func (l *loader) addRule(h *HTTP, at *yaml.Node, parent string, paths map[string]bool) {
+	r := l.loadHTTPRule(at, parent, h.domain.tag)
+	if h.ignoreCase && !r.exempts() {
+		r.Path = strings.ToLower(r.Path)
+	}
+	for _, m := range r.limits {
+		if paths[m.Path] || slices.ContainsFunc(h.rules, func(other httpRule) bool { return other.name == r.name }) {
+			l.fail(at, m.Path, "this name is there twice")
+		}
+		paths[m.Path] = true
+	}
+	h.rules = append(h.rules, r)
 }
 
 func (l *loader) loadHTTPRule(at *yaml.Node, parent string, tag tagging) (r httpRule) {

@@ -100,6 +100,8 @@ const (
 	maxDepth  = 32
 	maxRules  = 1_000_000
 	maxWeight = 1000 // of a share
+
+	maxMistakes = 20 // that are looked for
 )
 
 // Options of Parse.
@@ -114,23 +116,17 @@ func (o *Options) late(rule string) bool {
 	return slices.ContainsFunc(o.Late, func(p Pattern) bool { return p.Match(rule) })
 }
 
-// Parse reads all files. An error names file, line and rule.
-func Parse(files []File, o Options) (r *Set, err error) {
-	defer func() {
-		switch e := recover().(type) {
-		case nil:
-		case mistake:
-			r, err = nil, e.error
-		default:
-			panic(e)
-		}
-	}()
+// Parse reads all files. An error names file, line and rule of each mistake, up to maxMistakes, in a line of its own.
+func Parse(files []File, o Options) (*Set, error) {
 	l := &loader{Options: o, Set: &Set{Domains: map[string]*Domain{}, HTTP: map[string]*HTTP{}, Loaded: time.Now()}}
 	hash := sha256.New()
 	for _, f := range files {
 		_, _ = fmt.Fprint(hash, len(f.Text), " ", f.Text)
 		l.file = f.Name
-		l.load(f.Text)
+		l.try(func() { l.load(f.Text) })
+	}
+	if len(l.mistakes) > 0 {
+		return nil, errors.Join(l.mistakes...)
 	}
 	l.Hash = fmt.Sprintf("%x", hash.Sum(nil)[:6])
 	slices.SortFunc(l.Limits, func(a, b *Limit) int { return strings.Compare(a.Path, b.Path) })
@@ -175,56 +171,59 @@ func (l *loader) load(text string) {
 
 func (l *loader) loadDescriptors(parent *node, list []yaml.Node, depth int, tag tagging) {
 	for i := range list {
-		at := &list[i]
-		if l.count++; depth > maxDepth || l.count > maxRules {
-			l.fail(at, parent.path, "more than %d levels or %d rules", maxDepth, maxRules)
-		}
-		var named descriptorLevel // though it may have mistakes
-		_ = at.Decode(&named)
-		composite := named.Key
-		if named.Value != "" {
-			composite += "_" + named.Value
-		}
-		n := &node{children: map[string]*node{}, path: parent.path + "." + composite, composite: composite, above: parent.above}
-		f := decode[descriptorLevel](l, at, n.path)
-		n.shared, n.valueToMetric = f.ShareThreshold, f.ValueToMetric
-		wild := strings.Contains(composite, "*")
-		_, wrong := structpb.NewStruct(f.Metadata)
-		switch {
-		case wrong != nil:
-			l.fail(at, n.path, "metadata: %s", wrong)
-		case f.Key == "":
-			l.fail(at, parent.path, "a descriptor has no key")
-		case parent.children[composite] != nil:
-			l.fail(at, n.path, "this key and value appear twice")
-		case f.ShareThreshold && !wild:
-			l.fail(at, n.path, "share_threshold needs a value with a '*'")
-		}
-		if wild {
-			parent.wildcards = append(parent.wildcards, n)
-		}
-		switch {
-		case f.Share != nil || f.Reserve != nil:
-			n.limits = []*Limit{l.loadNested(at, &f, n.path, parent.above, tag)}
-		case given(&f.RateLimit):
-			n.limits = l.loadLimits(&f.RateLimit, n.path, tag, l.late(n.path))
-		}
-		for _, m := range n.limits {
-			m.Shadow, m.Quota, m.detailed = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric
-			m.Metadata = f.Metadata
-			if f.Reserve == nil { // else the key is that of the limit around it
-				m.depth = depth
-			}
-			if n.above = nil; len(n.limits) == 1 {
-				n.above = m
-			}
-			if m.Header != "" {
-				l.fail(at, m.Path, "a header is for http rules: Envoy sends a limit of its own")
-			}
-		}
-		parent.children[composite] = n
-		l.loadDescriptors(n, f.Descriptors, depth+1, tag)
+		l.try(func() { l.loadDescriptor(parent, &list[i], depth, tag) })
 	}
+}
+
+func (l *loader) loadDescriptor(parent *node, at *yaml.Node, depth int, tag tagging) {
+	if l.count++; depth > maxDepth || l.count > maxRules {
+		l.fail(at, parent.path, "more than %d levels or %d rules", maxDepth, maxRules)
+	}
+	var named descriptorLevel // though it may have mistakes
+	_ = at.Decode(&named)
+	composite := named.Key
+	if named.Value != "" {
+		composite += "_" + named.Value
+	}
+	n := &node{children: map[string]*node{}, path: parent.path + "." + composite, composite: composite, above: parent.above}
+	f := decode[descriptorLevel](l, at, n.path)
+	n.shared, n.valueToMetric = f.ShareThreshold, f.ValueToMetric
+	wild := strings.Contains(composite, "*")
+	_, wrong := structpb.NewStruct(f.Metadata)
+	switch {
+	case wrong != nil:
+		l.fail(at, n.path, "metadata: %s", wrong)
+	case f.Key == "":
+		l.fail(at, parent.path, "a descriptor has no key")
+	case parent.children[composite] != nil:
+		l.fail(at, n.path, "this key and value appear twice")
+	case f.ShareThreshold && !wild:
+		l.fail(at, n.path, "share_threshold needs a value with a '*'")
+	}
+	if wild {
+		parent.wildcards = append(parent.wildcards, n)
+	}
+	switch {
+	case f.Share != nil || f.Reserve != nil:
+		n.limits = []*Limit{l.loadNested(at, &f, n.path, parent.above, tag)}
+	case given(&f.RateLimit):
+		n.limits = l.loadLimits(&f.RateLimit, n.path, tag, l.late(n.path))
+	}
+	for _, m := range n.limits {
+		m.Shadow, m.Quota, m.detailed = m.Shadow || f.ShadowMode, f.QuotaMode, f.DetailedMetric
+		m.Metadata = f.Metadata
+		if f.Reserve == nil { // else the key is that of the limit around it
+			m.depth = depth
+		}
+		if n.above = nil; len(n.limits) == 1 {
+			n.above = m
+		}
+		if m.Header != "" {
+			l.fail(at, m.Path, "a header is for http rules: Envoy sends a limit of its own")
+		}
+	}
+	parent.children[composite] = n
+	l.loadDescriptors(n, f.Descriptors, depth+1, tag)
 }
 
 // loadLimits reads a limit, or a list of limits that all count: each has its name at the end of its path.
