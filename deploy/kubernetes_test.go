@@ -105,6 +105,11 @@ func TestChart_schemas(t *testing.T) {
 		_, err := helm(t, args...)
 		assert.ErrorContains(t, err, want, "%q", args)
 	}
+	for _, wrong := range strings.Fields("maxmemory=abc storage=big resources.limits.memory=lots resources.memory=1Gi tolerations=a nodeSelector.a=null,nodeSelector.b.c=d " +
+		"gateway.settings.a=b gateway.settings.A.b=c gateway.name=A imagePullSecrets[0].nam=a gateway.affinity=a podLabels=a networkPolicy.clients[0]=a secret=A monitoring.runbooks=docs") {
+		_, err := helm(t, "--set", "password=x", "--set", wrong)
+		assert.ErrorContains(t, err, strings.Split(strings.Split(wrong, "=")[0], "[")[0][:4], wrong)
+	}
 	text, _ := helm(t, "--set", "password=x")
 	for _, wrong := range []string{"\n  replica: 1", "\n  replicas: {x: y}"} {
 		_, err := decode(strings.TrimPrefix(strings.Replace(text, "\n  replicas: 1", wrong, 1), "---\n"))
@@ -187,6 +192,49 @@ func TestChart_gateway(t *testing.T) {
 	for _, port := range service.Spec.Ports {
 		assert.Contains(t, c.Ports, corev1.ContainerPort{Name: port.TargetPort.StrVal, ContainerPort: port.Port})
 	}
+}
+
+// With the values for Envoy AI Gateway the gateway has the names that Envoy and the controller know, and no rules of its own.
+func TestChart_envoyAIGateway(t *testing.T) {
+	m := render(t, "--namespace", "envoy-gateway-system", "--values", "chart/envoy-ai-gateway.yaml", "--set", "password=x")
+	set, service := m["Deployment envoy-ai-gateway-ratelimit"].(*appsv1.Deployment), m["Service envoy-ai-gateway-ratelimit"].(*corev1.Service)
+	assert.Equal(t, set.Spec.Template.Labels, service.Spec.Selector)
+	assert.EqualValues(t, 8081, service.Spec.Ports[1].Port)
+	assert.Empty(t, set.Spec.Template.Spec.Volumes)
+	assert.NotContains(t, m, "ConfigMap envoy-ai-gateway-ratelimit")
+	for _, one := range []corev1.EnvVar{{Name: "REDIS_URL", Value: "limits:6379"}, {Name: "CONFIG_TYPE", Value: "GRPC_XDS_SOTW"}, {Name: "CONFIG_GRPC_XDS_NODE_ID", Value: "envoy-ai-gateway-ratelimit"}} {
+		assert.Contains(t, set.Spec.Template.Spec.Containers[0].Env, one)
+	}
+}
+
+// Pods run where the values say, and carry what they say beside the chart's own labels.
+func TestChart_scheduling(t *testing.T) {
+	const values = "podLabels.team=web,podAnnotations.a=b,imagePullSecrets[0].name=pull,priorityClassName=high,nodeSelector.disk=fast,tolerations[0].key=t," +
+		"affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight=1,topologySpreadConstraints[0].topologyKey=zone"
+	m := render(t, "--set", "password=x,gateway.replicas=1", "--set", values, "--set", "gateway."+strings.ReplaceAll(values, ",", ",gateway."))
+	set, gateway := m["StatefulSet limits"].(*appsv1.StatefulSet), m["Deployment limits-gateway"].(*appsv1.Deployment)
+	assert.Subset(t, set.Spec.Template.Labels, set.Spec.Selector.MatchLabels)
+	assert.Subset(t, gateway.Spec.Template.Labels, gateway.Spec.Selector.MatchLabels)
+	for _, pod := range []corev1.PodTemplateSpec{set.Spec.Template, gateway.Spec.Template} {
+		assert.Equal(t, []string{"web", "b"}, []string{pod.Labels["team"], pod.Annotations["a"]})
+		s := pod.Spec
+		assert.Equal(t, []string{"pull", "high", "fast", "t", "zone"}, []string{s.ImagePullSecrets[0].Name, s.PriorityClassName, s.NodeSelector["disk"], s.Tolerations[0].Key, s.TopologySpreadConstraints[0].TopologyKey})
+		assert.EqualValues(t, 1, s.Affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].Weight)
+	}
+}
+
+// The packed chart has the files that its templates read, and no others.
+func TestChart_packed(t *testing.T) {
+	program, folder := os.Getenv("GOTHROTTLE_HELM"), t.TempDir()
+	if program == "" {
+		t.Skip("build/test-deploy.sh runs this test")
+	}
+	out, err := exec.Command(program, "package", "chart", "--destination", folder).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	out, err = exec.Command("sh", "-c", "tar -tzf "+folder+"/*.tgz | grep / | grep -v /templates/ | sort").Output()
+	require.NoError(t, err)
+	assert.Equal(t, strings.Fields(`gothrottle/.helmignore gothrottle/Chart.yaml gothrottle/envoy-ai-gateway.yaml gothrottle/gateway/alerts.yml
+		gothrottle/monitoring/alerts.yml gothrottle/monitoring/exporter.lua gothrottle/monitoring/prometheus.yml gothrottle/values.schema.json gothrottle/values.yaml`), strings.Fields(string(out)))
 }
 
 // The values for Valkey's chart are fields that the chart knows, and load the module.

@@ -13,3 +13,10 @@
 {{- define "confined" -}}
 {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
 {{- end }}
+{{- define "scheduling" -}}
+{{- range $key := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" "imagePullSecrets" "priorityClassName" }}
+{{- with index $ $key }}
+{{ $key }}: {{ toJson . }}
+{{- end }}
+{{- end }}
+{{- end }}
