@@ -104,6 +104,7 @@ func (s *settings) table() *flag.FlagSet {
 	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run the script, for servers without the module")
 	f.BoolVar(&s.engine.Shadow, "SHADOW_MODE", false, "refuse no request")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
+	f.String("QUOTA_GROUP_BY", "", "keys of descriptors, separated by commas, whose values [group quotas](#envoy-ai-gateway)")
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "from this used share on, metrics call a limit near")
 
 	f.String("PORT", "8080", "the port for HTTP")
@@ -187,6 +188,7 @@ func readSettings(env func(name string) string) (*settings, error) {
 	for path := range strings.FieldsFuncSeq(s.env["DEFAULT_LATE"], func(r rune) bool { return r == ',' }) {
 		s.rules.Late = append(s.rules.Late, rules.Pattern(strings.TrimSpace(path)))
 	}
+	s.serve.GroupBy = slices.Collect(strings.FieldsFuncSeq(s.env["QUOTA_GROUP_BY"], func(r rune) bool { return strings.ContainsRune(", ", r) }))
 	if s.env["CONFIG_TYPE"] == "FILE" {
 		s.xds = nil
 	} else {

@@ -19,6 +19,7 @@ import (
 	config "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -79,7 +80,9 @@ func (m *manager) send(t *testing.T, version string, rules ...string) {
 	}
 	snapshot, err := cache.NewSnapshot(version, map[resource.Type][]types.Resource{resource.RateLimitConfigType: all})
 	require.NoError(t, err)
-	require.NoError(t, m.SetSnapshot(t.Context(), "envoy-ratelimit", snapshot))
+	for _, node := range []string{"envoy-ratelimit", "envoy-ai-gateway-ratelimit"} {
+		require.NoError(t, m.SetSnapshot(t.Context(), node, snapshot))
+	}
 }
 
 // limited is a domain with one limit.
@@ -88,7 +91,12 @@ func limited(unit, limit string) string {
 }
 
 func envoyGateway(m *manager) []string {
-	return []string{"CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_SERVER_URL=" + m.at, "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit",
+	return append(manages(m), "CONFIG_TYPE=GRPC_XDS_SOTW", "CONFIG_GRPC_XDS_NODE_ID=envoy-ratelimit")
+}
+
+// manages has the settings that lead to a management server.
+func manages(m *manager) []string {
+	return []string{"CONFIG_GRPC_XDS_SERVER_URL=" + m.at,
 		"CONFIG_GRPC_XDS_SERVER_USE_TLS=true", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT=" + cert, "CONFIG_GRPC_XDS_CLIENT_TLS_KEY=" + key,
 		"CONFIG_GRPC_XDS_SERVER_TLS_CACERT=" + ca, "CONFIG_GRPC_XDS_SERVER_TLS_SAN=x.test.youtube.com", "XDS_CLIENT_BACKOFF_MAX_INTERVAL=1s",
 		"CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS=tenant:a", "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL=50ms"}
@@ -162,4 +170,40 @@ func TestXDS_envoyGateway(t *testing.T) {
 	g = start(t, served(t).Addr, "", append(envoyGateway(m), "DEFAULT_ALGORITHM=sliding_window", "DEFAULT_LATE=other, *.k")...)
 	require.Equal(t, []string{"OK o0", "OVER_LIMIT X0"}, []string{g.ask(t, "d", "k=a*9"), g.ask(t, "d", "k=a*0")})
 	require.Contains(t, g.page(t, g.debug+"/rules"), `"algorithm":"sliding_window"`)
+}
+
+// With the chart's settings for Envoy AI Gateway, its QuotaPolicies limit what its routes send: by default as envoyproxy/ratelimit
+// does, and with groups each tenant's own limit, too. testdata/envoy-ai-gateway.json has rules and requests in the form of
+// its own tests, and for each request both codes.
+func TestXDS_envoyAIGateway(t *testing.T) {
+	var data struct {
+		Resources   []json.RawMessage
+		Descriptors map[string]string
+		Verdicts    [][4]string
+	}
+	require.NoError(t, json.Unmarshal([]byte(readFile(t, "testdata/envoy-ai-gateway.json")), &data))
+	var preset struct {
+		Gateway struct{ Settings map[string]string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/chart/envoy-ai-gateway.yaml")), &preset))
+	m := &manager{at: "127.0.0.1:" + servers.FreePort()}
+	m.serve(t)
+	m.send(t, "7", string(data.Resources[0]))
+	for i, groups := range []string{"", "QUOTA_GROUP_BY=backend_name, model_name_override"} {
+		var settings []string
+		for name, value := range preset.Gateway.Settings {
+			settings = append(settings, name+"="+value)
+		}
+		g := start(t, served(t).Addr, "", append(append(settings, groups), manages(m)...)...)
+		until(t, "rules", func() bool { return strings.Contains(g.log(), "rules loaded") })
+		require.Contains(t, g.page(t, g.debug+"/rules"), `"version":"7"`)
+		for n, v := range data.Verdicts {
+			var descriptors []string
+			for name := range strings.FieldsSeq(v[0]) {
+				name, hits, charged := strings.Cut(name, "*")
+				descriptors = append(descriptors, data.Descriptors[name]+map[bool]string{true: "*" + hits}[charged])
+			}
+			assert.Equal(t, v[1+i]+" "+v[3], g.ask(t, "ai-gateway-quota", descriptors...), "%d: %s %s", n, v[0], groups)
+		}
+	}
 }

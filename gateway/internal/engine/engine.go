@@ -47,9 +47,10 @@ type Engine struct {
 // Ask is one descriptor with a limit, and its decision.
 type Ask struct {
 	rules.Found
-	Hits   int64 // at most MaxHits; 0 only looks, and a negative number is given back
-	Settle bool  // hits are charged, past the limit if need be, and admitted
-	Total  int64 // of a report: what the request has cost, of which Hits is the rest
+	Hits   int64  // at most MaxHits; 0 only looks, and a negative number is given back
+	Settle bool   // hits are charged, past the limit if need be, and admitted
+	Group  string // of quotas, of which one that is exceeded is enough; "": alone
+	Total  int64  // of a report: what the request has cost, of which Hits is the rest
 
 	Unlimited bool // the rule has no limit
 	Verdict

@@ -2,11 +2,13 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -28,11 +30,12 @@ import (
 
 // Options of a Service.
 type Options struct {
-	Near     float64 // the share of a limit from which the limit is near
-	Quota    bool    // all descriptors are quotas
-	Metadata bool    // add the request and the metadata of its rules to responses
-	Headers  bool    // add these headers to responses
-	Top      bool    // /top shows the keys that are denied most often
+	Near     float64  // the share of a limit from which the limit is near
+	Quota    bool     // all descriptors are quotas
+	GroupBy  []string // keys of descriptors: quotas with the same values of them are one group
+	Metadata bool     // add the request and the metadata of its rules to responses
+	Headers  bool     // add these headers to responses
+	Top      bool     // /top shows the keys that are denied most often
 
 	Limit, Remaining, Reset string
 }
@@ -145,7 +148,7 @@ func (s *Service) asks(req *pb.RateLimitRequest) ([]engine.Ask, error) {
 		if a.Limit != nil && a.Algorithm == rules.Concurrency && a.Holder == "" {
 			return nil, fmt.Errorf("rule %s: the last entry names the holder of a slot, and is empty", a.Label)
 		}
-		a.Hits = hits(req, descriptor)
+		a.Hits, a.Group = hits(req, descriptor), s.group(entries)
 		for _, f := range a.Also {
 			asks = append(asks, engine.Ask{Found: f, Hits: a.Hits, Settle: a.Settle || f.Late && a.Hits > 0, Of: i})
 		}
@@ -153,6 +156,16 @@ func (s *Service) asks(req *pb.RateLimitRequest) ([]engine.Ask, error) {
 		a.Settle = a.Settle || a.Limit != nil && a.Late && a.Hits > 0
 	}
 	return asks, nil
+}
+
+// group names the group of a descriptor's quota, "" if it is alone.
+func (s *Service) group(entries rules.Descriptor) (name string) {
+	for _, e := range entries {
+		if slices.Contains(s.GroupBy, e.GetKey()) {
+			name += strconv.Quote(e.GetKey()) + strconv.Quote(e.GetValue())
+		}
+	}
+	return name
 }
 
 // hits returns what a descriptor costs: 1 unless the request says otherwise. Only a descriptor may say 0.
@@ -181,15 +194,13 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask, n int) (respons
 		}
 	}
 	tightest = -1
-	least, over, quotas, exceeded := uint32(math.MaxUint32), false, 0, 0
+	least, over, quotas := uint32(math.MaxUint32), false, map[string]bool{} // whether one quota of a group is exceeded
 	for i, st := range response.Statuses {
 		a := &asks[i]
 		refuses := st.Code == pb.RateLimitResponse_OVER_LIMIT
 		if !a.Unlimited && (s.Quota || a.Limit != nil && a.Quota) {
-			if quotas++; refuses {
-				exceeded++
-			}
-			refuses = false
+			group := cmp.Or(a.Group, strconv.Itoa(i))
+			quotas[group], refuses = quotas[group] || refuses, false
 		}
 		over = over || refuses
 		switch {
@@ -200,7 +211,8 @@ func (s *Service) decide(ctx context.Context, asks []engine.Ask, n int) (respons
 			tightest, least = i, st.LimitRemaining
 		}
 	}
-	if (over || quotas > 0 && exceeded == quotas) && !s.engine.Shadow {
+	exceeded := len(quotas) > 0 && !slices.Contains(slices.Collect(maps.Values(quotas)), false)
+	if (over || exceeded) && !s.engine.Shadow {
 		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
 	}
 	if s.Headers && tightest >= 0 {
