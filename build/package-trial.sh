@@ -1,7 +1,7 @@
 #!/bin/bash
 # package-trial.sh SERVER FOLDER  is what an operator does with the package, on a Debian that runs systemd.
 # test-packages.sh runs it. SERVER is redis-server or valkey-server. FOLDER has old.deb and new.deb, which differ in nothing but
-# the version, and the same of the gateway; readme: the lines of README.md from the package to the first reply; and build/out/packages for these.
+# the version, and the same of the gateway; page: the lines of docs/install.md from the package to the first reply; and build/out/packages for these.
 set -euo pipefail
 server=$1 folder=$2
 name=${server%-server}
@@ -45,8 +45,8 @@ until grep -q 'Module .gothrottle. loaded' "$folder/log" || ! kill -0 "$pid" 2>/
 cat "$folder/conf" >"$conf"
 
 echo 'two commands from the package to the first reply'
-sed "s/redis/$name/g" "$folder/readme" >"$folder/lines"
-printed=$(cd "$folder" && DEBIAN_FRONTEND=noninteractive bash -e lines 2>&1) || fail "the lines of README.md: $printed"
+sed "s/redis/$name/g" "$folder/page" >"$folder/lines"
+printed=$(cd "$folder" && DEBIAN_FRONTEND=noninteractive bash -e lines 2>&1) || fail "the lines of docs/install.md: $printed"
 want 'the first reply' '0 16 15 -1 2' "$(tail -n 5 <<<"$printed" | xargs)"
 echo 'gothrottle-enable changes nothing twice, and nothing that would not work'
 cp "$conf" "$folder/enabled"

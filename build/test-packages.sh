@@ -136,8 +136,8 @@ again() {
 arch=$(dpkg --print-architecture)
 mkdir "$work/trial"
 cp build/package-trial.sh "$work/trial/"
-sed -n '/^    apt-get install/p; /^    gothrottle-enable/p; /^    redis-cli GO.THROTTLE/p' README.md |
-  sed "s/_amd64/_$arch/" >"$work/trial/readme"
+sed -n '/^    apt-get install/p; /^    gothrottle-enable/p; /^    redis-cli GO.THROTTLE/p' docs/install.md |
+  sed "s/_amd64/_$arch/" >"$work/trial/page"
 mkdir -p "$work/trial/build/out/packages"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/build/out/packages/"
 cp "$out"/gothrottle_*_"$arch".deb "$work/trial/old.deb"

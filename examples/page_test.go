@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -66,34 +67,73 @@ func TestClientsPage(t *testing.T) {
 }
 
 // languages are those of lines that run as they are on a page, in the repository's root.
-var languages = map[string]struct{ program, file, end string }{
-	"js":     {"build/out/node/node_modules/.bin/node", "build/out/node/page.mjs", "process.exit();\n"},
-	"python": {"build/out/venv/bin/python", "build/out/venv/page.py", ""},
+var languages = map[string][]string{
+	"js":     {"build/out/node/node_modules/.bin/node", "build/out/node/page.mjs"},
+	"python": {"build/out/venv/bin/python", "build/out/venv/page.py"},
 }
 
-// runPage runs the lines of a language in a text, and returns what they print.
-func runPage(t *testing.T, text, language, addr string) string {
-	lines, l := regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindStringSubmatch(text), languages[language]
+// block returns the first block of a language in a text.
+func block(t *testing.T, text, language string) string {
+	lines := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```$").FindStringSubmatch(text)
 	require.NotNil(t, lines)
-	require.NoError(t, os.WriteFile("../"+l.file, []byte(strings.Replace(lines[1], "127.0.0.1:6379", addr, 1)+l.end), 0o600))
-	cmd := exec.Command(l.program, l.file)
-	cmd.Dir = ".."
+	return lines[1]
+}
+
+// runPage runs the first block of a language in a text, with another server, and returns what it prints.
+func runPage(t *testing.T, text, language, addr string) string {
+	program := languages[language]
+	require.NoError(t, os.WriteFile("../"+program[1], []byte(strings.Replace(block(t, text, language), "127.0.0.1:6379", addr, 1)), 0o600))
+	return run(t, "..", program[0], program[1])
+}
+
+// The programs of README.md run as a reader pastes them into an empty folder: the first call is admitted, and one after 15 more
+// is denied.
+func TestReadme(t *testing.T) {
+	servers.Needed(t, "test-languages")
+	readme := read(t, "../README.md")
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	server := filepath.Join(t.TempDir(), "server")
+	run(t, ".", "go", "build", "-o", server, "../commands/memory/serve")
+	for language, want := range map[string]struct{ file, program, admitted, denied string }{
+		"go":     {"main.go", "go run .", "true 15 0s <nil>", "false 0 "},
+		"js":     {"limit.mjs", "node_modules/.bin/node limit.mjs", "200, 15 left", "429, try again in "},
+		"python": {"limit.py", root + "/build/out/venv/bin/python limit.py", "200, 15 left", "429, try again in "},
+	} {
+		t.Run(language, func(t *testing.T) {
+			beside := t.TempDir()
+			folder := filepath.Join(beside, "hello")
+			require.NoError(t, os.Mkdir(folder, 0o755))
+			require.NoError(t, os.WriteFile(filepath.Join(folder, want.file), []byte(block(t, readme, language)), 0o600))
+			switch language {
+			case "go":
+				require.NoError(t, os.Symlink(root, filepath.Join(beside, "gothrottle")))
+				for _, line := range regexp.MustCompile("`go (mod [^`]*)`").FindAllStringSubmatch(readme, -1) {
+					run(t, folder, "go", strings.Fields(line[1])...)
+				}
+			case "js": // what npm install ../gothrottle/adapters/node redis installs
+				require.NoError(t, os.Symlink(root+"/build/out/node/node_modules", filepath.Join(folder, "node_modules")))
+			}
+			said := run(t, folder, "unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "bash", "-ec", onPort6379, server, want.program)
+			first, second, _ := strings.Cut(said, "\n")
+			require.Contains(t, first, want.admitted)
+			require.Contains(t, second, want.denied)
+		})
+	}
+}
+
+// onPort6379 runs a program twice in a network of its own, in which a server in memory has the port that the pages name. In
+// between, 15 units are taken.
+const onPort6379 = `ip link set lo up; exec 3< <("$0" -port 6379 </dev/zero); read -r _ <&3; $1; exec 4<>/dev/tcp/127.0.0.1/6379
+printf '*6\r\n$11\r\nGO.THROTTLE\r\n$7\r\nuser:42\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n1m\r\n$2\r\n15\r\n' >&4; read -r _ <&4; $1`
+
+func run(t *testing.T, folder, program string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.Dir = folder
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	return string(said)
-}
-
-// The lines of README.md for Node and Python run: the first call is admitted, and one after 15 more is denied.
-func TestReadme(t *testing.T) {
-	for language := range languages {
-		t.Run(language, func(t *testing.T) {
-			s := startServer(t, resp.Options{Now: stopped()})
-			for _, want := range []string{"200, 15 left", "429, try again in "} {
-				require.Contains(t, runPage(t, read(t, "../README.md"), language, s.Addr), want)
-				s.do("GO.THROTTLE", "user:42", "15", "30", "1m", "15")
-			}
-		})
-	}
 }
 
 // The lines of docs/choosing.md for Node and Python hold, and charge what it has cost.

@@ -17,21 +17,18 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// blocksOfPage returns the Go programs and the Go snippets of docs/go.md, and the snippets of README.md and docs/choosing.md.
+// blocksOfPage returns the Go programs and the Go snippets of the pages.
 func blocksOfPage(t *testing.T) (programs, snippets []string) {
 	t.Helper()
 	page := must(os.ReadFile("../docs/go.md"))
-	for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		if strings.HasPrefix(m[1], "package main\n") {
-			programs = append(programs, m[1])
-		} else {
-			snippets = append(snippets, m[1])
+	for _, file := range []string{"../docs/go.md", "../README.md", "../docs/choosing.md"} {
+		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(must(os.ReadFile(file))), -1) {
+			if strings.HasPrefix(m[1], "package main\n") {
+				programs = append(programs, m[1])
+			} else {
+				snippets = append(snippets, m[1])
+			}
 		}
-	}
-	for _, other := range []string{"../README.md", "../docs/choosing.md"} {
-		snippet := regexp.MustCompile("(?s)```go\n(.*?)```").FindStringSubmatch(string(must(os.ReadFile(other))))
-		require.NotNil(t, snippet)
-		snippets = append(snippets, snippet[1])
 	}
 	require.NotEmpty(t, programs)
 	require.Greater(t, len(snippets), 6)
