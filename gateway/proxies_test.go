@@ -268,8 +268,7 @@ func TestCosts(t *testing.T) {
 	require.Equal(t, 200, g.get(t, at+"/v1/x?tokens=100", "X-Api-Key", "a", "X-Tokens", "0", "X-Cost", "9000",
 		"Gothrottle-Reserved", "web.http.tokens").StatusCode)
 	becomes(400, "a")
-	require.Equal(t, 200, g.get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode) // without a cost the estimate stays
-	becomes(900, "a")
+	require.Equal(t, 200, g.get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode) // without a cost the estimate is held
 	require.Equal(t, 429, g.get(t, at+"/v1/x", "X-Api-Key", "a").StatusCode)
 	require.Equal(t, 404, g.send(t, "POST", at+"/settle", "X-Tokens", "1").StatusCode)
 	for _, next := range []string{"headers", "body", "rest"} { // the client leaves before it comes
@@ -306,12 +305,14 @@ func TestCosts_reserved(t *testing.T) {
 			at := startProxy(t, name, app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), changes...)
 			forged := []string{"Gothrottle-Reserved", "forged"}
 			reserved := g.page(t, at+"/v1/x", append(forged, "X-Api-Key", "a")...)
-			require.Regexp(t, `^\[web\.http\.tokens;t=\d+\]$`, reserved)
-			require.EqualValues(t, 500, tokens(t, s, "a"))
+			require.Regexp(t, `^\[web\.http\.tokens;id=\w{26}\.\w+\]$`, reserved)
+			require.EqualValues(t, 0, tokens(t, s, "a"))
 			require.NotContains(t, g.page(t, at+"/v1/x", append(forged, "X-Api-Key", "free")...), "forged")
-			require.Equal(t, 204, g.send(t, "POST", g.web+"/settle", "X-Forwarded-Uri", "/v1/x", "X-Api-Key", "a", "X-Tokens", "300",
-				"Gothrottle-Reserved", strings.Trim(reserved, "[]")).StatusCode)
-			require.EqualValues(t, 300, tokens(t, s, "a"))
+			for range 2 { // the second one charges nothing
+				require.Equal(t, 204, g.send(t, "POST", g.web+"/settle", "X-Forwarded-Uri", "/v1/x", "X-Api-Key", "a", "X-Tokens", "300",
+					"Gothrottle-Reserved", strings.Trim(reserved, "[]")).StatusCode)
+				require.EqualValues(t, 300, tokens(t, s, "a"))
+			}
 		})
 	}
 }
@@ -360,6 +361,38 @@ func TestCosts_givenBack(t *testing.T) {
 		s.Change(func(f *resp.Faults) { f.Far = 0 })
 		time.Sleep(time.Second)
 		require.Zero(t, tokens(t, s, "a"))
+	})
+}
+
+// A monthly budget: one gateway settles holds of another one, once. Without a report, units are free again.
+func TestHolds(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := inMemory(t)
+		const rules = "domain: d\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: money, by: [host], cost: {header: C, estimate: 40, hold: 1m}, " +
+			"rate_limit: {unit: month, time_zone: UTC, requests_per_unit: 100, on_failure: closed}}]}"
+		one, other := inside(t, s, rules), inside(t, s, rules)
+		var reserved []string
+		check := func(g *gateway) int {
+			r := g.get(t, g.web+"/check")
+			reserved = append(reserved, r.Header.Get("Gothrottle-Reserved"))
+			return r.StatusCode
+		}
+		settle := func(g *gateway, cost, reserved string) int {
+			return g.send(t, "POST", g.web+"/settle", "C", cost, "Gothrottle-Reserved", reserved).StatusCode
+		}
+		require.Equal(t, []int{200, 200, 429}, []int{check(one), check(other), check(one)})
+		require.Equal(t, []int{204, 204, 400}, []int{settle(other, "50", reserved[0]), settle(one, "50", reserved[0]), settle(one, "50", "d.http.money;id=x")})
+		require.Equal(t, 429, check(one), "50 are spent and 40 held")
+		s.Change(func(f *resp.Faults) { f.Silent = true })
+		require.Equal(t, []int{429, 503}, []int{check(one), settle(one, "9", reserved[1])})
+		s.Change(func(f *resp.Faults) { f.Silent = false })
+		time.Sleep(time.Minute)
+		require.Equal(t, []int{200, 204, 204}, []int{check(one), settle(one, "30", reserved[1]), settle(one, "20", reserved[len(reserved)-1])})
+		require.Equal(t, 429, check(one), "100 are spent")
+		page := one.page(t, one.debug+"/metrics") + other.page(t, other.debug+"/metrics")
+		for _, line := range []string{"held\"} 2", "held\"} 1", "settled\"} 1", "already\"} 1", "overdue\"} 1"} {
+			require.Contains(t, page, "holds_total{outcome=\""+line)
+		}
 	})
 }
 

@@ -31,6 +31,7 @@ func (p *play) begin(asks []ask) (q *asking, skip bool) {
 	for _, a := range asks {
 		d := p.of(a)
 		d.server, d.local = d.look(p.server.Memory()), d.look(p.decides.Memory.Server)
+		d.local.here = true
 		if q.all = append(q.all, d); skip && d.closes() && !d.shadow && !p.shadow {
 			p.fail("closed", "%+v passes without a decision, because the gateway is unhealthy", d.ask)
 		}
@@ -43,7 +44,13 @@ func (p *play) expects(q *asking) {
 	took, most, looks := time.Since(q.began), 50*time.Millisecond, false
 	for _, d := range q.all {
 		if looks = looks || d.hits == 0 || d.trial && d.reports(); d.charges || d.cost || d.algorithm == "concurrency" && d.hits < 0 || d.hits == 0 && d.fits() == 1 || d.trial && d.reports() { // there may be a second call
-			most = 100 * time.Millisecond
+			most = max(most, 100*time.Millisecond)
+		}
+		if d.holds { // one for the hold, one for the others of its tag, one to give it back
+			most = max(most, 150*time.Millisecond)
+		}
+		if d.ticket != "" { // and others for a new hold
+			most = 200 * time.Millisecond
 		}
 	}
 	if slices.ContainsFunc(q.all, func(d *asked) bool { return d.hits == 0 && d.fits() == 1 }) && slices.ContainsFunc(q.all, func(d *asked) bool { return d.algorithm == "concurrency" }) {
@@ -88,7 +95,7 @@ func (p *play) charged(q *asking) {
 		case q.decided && d.algorithm == "concurrency" && d.hits > 0 && !d.none && now.holds && now.lapses != d.period:
 			p.fail("charged", "%+v holds its slot for %s", d.ask, now.lapses)
 		case !q.decided && (d.failure != "local" || d.refuses()):
-		case now.used == was.used+d.want.charge && (d.around == nil || now.around == was.around+d.want.around):
+		case now.used == was.used+d.want.charge && (!q.decided || now.held == was.held+d.want.held) && (d.around == nil || now.around == was.around+d.want.around):
 		case d.want.charge == 0 && d.hits > 0 && !d.want.over:
 			p.fail("all or none", "%s: %+v takes %d of a request that is refused", d.key, d.ask, now.used-was.used)
 		default:
@@ -233,11 +240,13 @@ func (p *play) checked(q *asking, r *http.Response) {
 	var reserved []string
 	measured := q.decided
 	for _, d := range q.all {
-		if measured = measured || d.failure == "local" || d.refuses(); !d.cost || d.want.charge == 0 || !q.decided {
+		if measured = measured || d.failure == "local" || d.refuses(); !d.cost || d.want.charge+d.want.held == 0 || !q.decided {
 			continue
 		}
 		if refused {
-			d.want.charge = 0 // it is given back
+			d.want.charge, d.want.held = 0, 0 // it is given back
+		} else if d.holds {
+			reserved = append(reserved, d.name+";id=")
 		} else {
 			reserved = append(reserved, fmt.Sprintf("%s;t=%d", d.name, q.began.UnixMilli()))
 		}
@@ -253,7 +262,7 @@ func (p *play) checked(q *asking, r *http.Response) {
 		p.fail("decision", "%s, want %s", said, wants)
 	case !measured && said != "":
 		p.fail("numbers", "%s, says nobody", said)
-	case r.Header.Get("Gothrottle-Reserved") != strings.Join(reserved, ","):
+	case regexp.MustCompile(`id=\w{26}\.\w+`).ReplaceAllString(r.Header.Get("Gothrottle-Reserved"), "id=") != strings.Join(reserved, ","):
 		p.fail("charged", "reserved is %q, want %q", r.Header.Get("Gothrottle-Reserved"), reserved)
 	}
 	p.charged(q)
@@ -265,7 +274,7 @@ func (p *play) longest(q *asking) int64 {
 	seconds := int64(1)
 	for _, d := range q.all {
 		if d.want.over && !d.shadow && (q.decided || d.failure == "local" || d.refuses()) {
-			seconds = max(seconds, int64(max(d.drains(), d.period, d.lockout)/time.Second)+1, d.empty(d.server.used+d.hits))
+			seconds = max(seconds, int64(max(d.drains(), d.period, d.lockout, d.hold)/time.Second)+1, d.empty(max(d.server.used, d.local.used)+d.hits))
 		}
 	}
 	return seconds
@@ -289,14 +298,19 @@ func (p *play) settles(o owed, percent int64) {
 			headers = append(headers, fmt.Sprint("C", a.rule), strconv.FormatInt(cost, 10))
 		}
 		d := p.of(a)
-		if a.settle, a.hits = true, cost; strings.Contains(o.reserved, d.name+";") {
+		if a.settle, a.hits = true, cost; strings.Contains(o.reserved, d.name+";id=") {
+			_, a.ticket, _ = strings.Cut(o.reserved, d.name+";id=")
+			a.ticket, _, _ = strings.Cut(a.ticket, ",")
+			a.lapses = o.at.Add(d.hold - d.hold/10)
+		} else if strings.Contains(o.reserved, d.name+";") {
 			a.hits = max(cost-l.estimate, -d.returns(o.at))
 		}
 		asks, costs = append(asks, a), append(costs, cost)
 	}
 	q, _ := p.begin(asks)
 	status := p.send(p.t, "POST", p.web+"/settle", headers...).StatusCode
-	if p.expects(q); q.decided && status != 204 || q.known && !q.decided && len(asks) > 0 && status != 503 {
+	lost := func(d *asked) bool { return d.want.lost }
+	if p.expects(q); q.decided && status != map[bool]int{false: 204, true: 503}[slices.ContainsFunc(q.all, lost)] || q.known && !q.decided && len(asks) > 0 && status != 503 {
 		p.fail("charged", "a report is answered by %d with the fault %q", status, p.fault)
 	}
 	if !q.decided {
@@ -304,6 +318,12 @@ func (p *play) settles(o owed, percent int64) {
 		return
 	}
 	for i, d := range q.all {
+		if lost(d) {
+			p.told = nil
+		}
+		if d.ticket != "" && d.want.charge == 0 {
+			costs[i] = 0 // it has been settled, or is ignored
+		}
 		p.tell(d, costs[i], true)
 		p.charged(&asking{all: q.all[i : i+1], decided: true})
 	}

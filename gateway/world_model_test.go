@@ -74,6 +74,7 @@ type asked struct {
 	server, local state   // what is in use there
 	want          verdict // if it is known
 	none          bool    // it takes nothing, because another one of its group is refused
+	holds         bool    // an estimate
 }
 
 // of finds the limit of an ask.
@@ -111,7 +112,8 @@ func (w *world) of(a ask) *asked {
 	} else if a.below {
 		d.units -= l.reserve
 	}
-	if d.group = d.name; w.tag != "none" && !l.shadow && d.around == nil && a.hits >= 0 && !d.reports() && (a.hits > 0 || l.algorithm != "concurrency") {
+	d.holds = l.hold > 0 && a.hits > 0 && !a.settle && !d.trial && l.units > 0
+	if d.group = d.name; w.tag != "none" && !l.shadow && d.around == nil && !d.holds && a.hits >= 0 && !d.reports() && (a.hits > 0 || l.algorithm != "concurrency") {
 		d.group = map[bool]string{true: entries[0], false: w.tag}[w.tag == "descriptor"]
 	}
 	return d
@@ -162,7 +164,9 @@ type state struct {
 	used   int64
 	around int64 // at the limit around a share
 	locked bool
-	holds  bool // this holder has a slot, which lapses after this time
+	held   int64 // for costs
+	here   bool  // in this process, which holds nothing
+	holds  bool  // this holder has a slot, which lapses after this time
 	lapses time.Duration
 }
 
@@ -170,6 +174,12 @@ type state struct {
 func (d *asked) look(m *memory.Server) (s state) {
 	if d.around != nil {
 		s.around = (&asked{rule: *d.around, key: d.outer}).look(m).used
+	}
+	if d.hold > 0 {
+		holders := named(d.info(m, d.held()))
+		s.held, _ = holders["held"].(int64)
+		id, _, _ := strings.Cut(d.ticket, ".")
+		_, s.holds = named(holders["holders"])[id]
 	}
 	const most = 1_000_000_000_000
 	words := []string{"GO.INFO", d.key}
@@ -196,6 +206,22 @@ func (d *asked) look(m *memory.Server) (s state) {
 	return s
 }
 
+// held is the key of what is held.
+func (d *asked) held() string {
+	if strings.Contains(d.key, "{") {
+		return d.key + ":held"
+	}
+	return "{" + d.key + "}:held"
+}
+
+func (d *asked) info(m *memory.Server, key string) any {
+	reply, err := m.Do(funnel.Micros(time.Now().UnixMicro()), "GO.INFO", key)
+	if err != nil {
+		panic(err)
+	}
+	return reply
+}
+
 func (a *ask) holder() string { return fmt.Sprint("h", a.value) }
 
 // named is a reply's values by their names.
@@ -213,11 +239,23 @@ func named(reply any) map[string]any {
 type verdict struct {
 	over                 bool
 	left, charge, around int64
+	held                 int64 // more is held
+	lost                 bool  // a report charges nothing, because its hold has lapsed and nothing is left
 }
 
 // decide decides an ask alone.
 func (d *asked) decide(s state) (v verdict) {
 	most := d.room(s)
+	switch {
+	case d.holds && !s.here:
+		if v.over = d.hits > most-s.held; !v.over {
+			v.held = d.hits
+		}
+		v.left = max(most-s.held-v.held, 0)
+		return v
+	case d.ticket != "":
+		return d.settles(s)
+	}
 	switch v.charge = d.hits; {
 	case d.algorithm == "concurrency" && s.holds == (d.hits >= 0): // its slot is held, or given back, already
 		v.charge = 0
@@ -244,6 +282,26 @@ func (d *asked) decide(s state) (v verdict) {
 	return v
 }
 
+// settles is what must come of a report with a ticket.
+func (d *asked) settles(s state) (v verdict) {
+	overdue := !s.holds && !time.Now().Before(d.lapses)
+	switch {
+	case s.holds:
+		v.charge, v.held = d.hits, -d.estimate
+	case !overdue: // it is settled already
+	case d.ignores:
+		v.left = d.units
+		return v
+	case d.room(s)-s.held < 1:
+		v.lost = true
+	default:
+		v.charge = d.hits
+	}
+	s.used += v.charge
+	v.left = max(d.room(s), 0)
+	return v
+}
+
 // room is how much fits, below 0 if more is in use than the limit.
 func (d *asked) room(s state) int64 {
 	left := d.fits() - s.used
@@ -262,6 +320,9 @@ func allOrNone(all []*asked, state func(d *asked) state) {
 	refused := map[string]bool{}
 	for _, d := range all {
 		refused[d.group] = refused[d.group] || d.want.over
+		for _, other := range all { // a hold is decided first
+			refused[d.group] = refused[d.group] || other.holds && other.want.over && d.group != d.name
+		}
 	}
 	for _, d := range all {
 		if d.none = refused[d.group]; d.none && d.want.charge > 0 && !d.want.over {

@@ -117,7 +117,12 @@ func (p *play) playSteps() {
 	for _, o := range p.owes {
 		p.settles(o, 100)
 	}
-	time.Sleep(2 * watched)
+	time.Sleep(2*watched + 10*time.Minute)
+	for _, key := range p.server.Memory().Keys() {
+		if n, _ := named((&asked{}).info(p.server.Memory(), key))["held"].(int64); strings.HasSuffix(key, ":held") && n > 0 {
+			p.fail("held", "something is held long after all has been reported: %s", key)
+		}
+	}
 	for _, p.side = range p.sides {
 		p.metrics()
 		p.noticed(false)

@@ -35,8 +35,10 @@ type rule struct {
 	share, reserve  int64 // of a descriptor below
 	cost            bool
 	estimate        int64
-	also            *rule // the second limit of its list
-	header          bool  // that may bring another limit, up to 1000
+	hold            time.Duration // of the estimate; 0: it is charged
+	ignores         bool          // reports after the hold
+	also            *rule         // the second limit of its list
+	header          bool          // that may bring another limit, up to 1000
 }
 
 // step is what happens next.
@@ -55,10 +57,12 @@ type ask struct {
 	rule, value int
 	below       bool // the descriptor with the share or the reserve
 	hits        int64
-	settle      bool  // with gothrottle.settle
-	also        bool  // the second limit of a list
-	limit       int64 // from a header; -1: it has another text
-	at          int   // of the request's descriptors
+	settle      bool      // with gothrottle.settle
+	also        bool      // the second limit of a list
+	ticket      string    // of a settled hold
+	lapses      time.Time // when nobody knows of it any more
+	limit       int64     // from a header; -1: it has another text
+	at          int       // of the request's descriptors
 }
 
 var (
@@ -106,6 +110,7 @@ func (w *world) randomRule(r *rand.Rand) rule {
 	case l.http:
 		if l.cost = chance(r, 2); l.cost && chance(r, 2) {
 			l.estimate = 1 + r.Int64N(l.fits())
+			l.hold, l.ignores = oneOf(r, 0, 20*time.Second, 10*time.Minute), chance(r, 3)
 		}
 		if l.header = l.burst == 0 && chance(r, 3); chance(r, 4) {
 			l.also = l.second(r)
@@ -195,7 +200,7 @@ func (w *world) yaml() string {
 		all := fmt.Sprintf("shadow_mode: %t, rate_limit: %s", l.shadow, limit)
 		switch {
 		case l.http && l.cost:
-			all += fmt.Sprintf(", cost: {header: C%d, estimate: %d}", i, l.estimate)
+			all += fmt.Sprintf(", cost: {header: C%d, estimate: %d%s}", i, l.estimate, l.holds())
 		case l.algorithm == "concurrency":
 			all = "descriptors: [{key: id, " + all + "}]"
 		case l.share+l.reserve > 0:
@@ -208,6 +213,17 @@ func (w *world) yaml() string {
 		}
 	}
 	return fmt.Sprintf("domain: d\nhash_tag: %s\ndescriptors:\n%shttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n%s", w.tag, descriptors, http)
+}
+
+// holds says in a cost what becomes of the estimate.
+func (l *rule) holds() string {
+	switch {
+	case l.estimate == 0:
+		return ""
+	case l.hold == 0:
+		return ", unreported: charge"
+	}
+	return given("hold", l.hold%(10*time.Minute)) + map[bool]string{true: ", overdue: ignore"}[l.ignores] // 10 minutes if it isn't said
 }
 
 // yaml is the limit of a rule.

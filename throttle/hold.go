@@ -16,7 +16,7 @@ import (
 
 // Hold is units held for a cost that isn't known yet. It lapses if this process dies.
 type Hold struct {
-	Result         // of the call that took it
+	Result         // of the call that took it; of a resumed one, of Settle: denied if it had been settled before
 	l      limiter // the first part's
 	seen   *family // whose observer sees Settle
 	key    string
@@ -128,10 +128,10 @@ func (h *Hold) move(here limiter) {
 
 // begin renews the hold in the background.
 func (h *Hold) begin() {
-	h.l.c.leases.Store(h, nil)
-	if h.longest == 0 {
+	if h.longest == 0 { // others may end it, also after this Client
 		return
 	}
+	h.l.c.leases.Store(h, nil)
 	ctx, stop := context.WithTimeout(context.Background(), h.longest)
 	h.stop, h.renewed = stop, make(chan struct{})
 	go h.renew(ctx)
@@ -246,6 +246,9 @@ func (h *Hold) charge(ctx context.Context, cost int64) error {
 		lasts := h.lasts()
 		switch {
 		case err == nil && (r.Allowed || h.unsure && lasts): // now, or by the try without a reply
+			if h.Source == "" { // who has resumed it
+				h.Result = r
+			}
 			return nil
 		case err == nil && !h.unsure: // it was lost, and nothing was charged
 			h.set("", time.Time{})

@@ -135,7 +135,7 @@ func Budget(units int64, hold time.Duration) Option {
 }
 
 // Holds sets how long after its last renewal a Hold lapses, 1 ms to 100 years, by default 30 s, and for how long it is
-// renewed, by default an hour; 0: never.
+// renewed, by default an hour; 0: never, nor does the Client's Close end it.
 func Holds(ttl, longest time.Duration) Option {
 	return func(s *options) { s.ttl, s.longest = ttl, longest }
 }

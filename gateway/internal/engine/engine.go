@@ -55,6 +55,10 @@ type Ask struct {
 	Unlimited bool // the rule has no limit
 	Verdict
 	*bound
+	Ticket string // of the hold that Settle ends
+	Held   *throttle.Hold
+	Report string // of a Ticket: what became of it
+	holds  bool   // hits are held
 	Of     int    // the place of the descriptor whose list of limits this is of
 	call   []*Ask // that decides it, unless it is together with others
 	inside bool   // the call of a share decides it
@@ -176,6 +180,7 @@ func (e *Engine) Replace(asks []Ask) {
 			a.Limit = nil
 		default:
 			a.bound = e.bound(a.Limit)
+			a.holds = a.Holds() > 0 && a.Hits > 0 && !a.Settle && a.Units > 0 && !e.trial(a)
 		}
 	}
 }
@@ -184,16 +189,20 @@ func (e *Engine) Replace(asks []Ask) {
 // and a share is with the limits around it. The rest is decided at the same time, except that asks of one key keep their order.
 func (e *Engine) Decide(ctx context.Context, asks []Ask) {
 	e.Replace(asks)
-	if len(asks) == 1 && asks[0].Limit != nil {
-		_ = e.decideSome(ctx, e.around(&asks[0], asks), nil)
+	var refused map[string]bool
+	var failed error
+	if slices.ContainsFunc(asks, func(a Ask) bool { return a.first() }) {
+		refused, failed = e.decideFirst(ctx, asks)
+	} else if len(asks) == 1 && asks[0].Limit != nil {
+		_ = e.decideSome(ctx, e.around(&asks[0], asks), nil, false)
 		return
 	}
 	var wg sync.WaitGroup
 	for _, calls := range e.calls(asks) {
 		wg.Go(func() {
-			var failed error
+			failed := failed
 			for _, call := range calls {
-				failed = e.decideSome(ctx, call, failed)
+				failed = e.decideSome(ctx, call, failed, call[0].together() && refused[call[0].Tag])
 			}
 		})
 	}
@@ -217,7 +226,7 @@ func (e *Engine) calls(asks []Ask) map[group][][]*Ask {
 	groups := map[group][][]*Ask{}
 	for i := range asks {
 		a := &asks[i]
-		if a.Limit == nil || a.inside {
+		if a.Limit == nil || a.inside || a.first() { // which are decided already
 			continue
 		}
 		of := group{a.call[0].Key, a.call[0].Algorithm, a.call[0].Period}
@@ -252,13 +261,17 @@ func (e *Engine) around(a *Ask, asks []Ask) []*Ask {
 }
 
 // decideSome decides asks by one call, or without one if a call before has failed: a server that hangs would take the time
-// again. It returns why the server has not decided.
-func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error) error {
+// again. It returns why the server has not decided. looks says that another ask refuses, so that these take nothing.
+func (e *Engine) decideSome(ctx context.Context, asks []*Ask, failed error, looks bool) error {
+	ask := e.askSome
+	if looks {
+		ask = e.look
+	}
 	if failed == nil {
-		failed = e.askSome(ctx, e.Remote, asks)
+		failed = ask(ctx, e.Remote, asks)
 	}
 	if failed != nil {
-		e.fallBack(ctx, asks, failed)
+		e.fallBack(ctx, asks, failed, looks)
 	}
 	if errors.Is(failed, throttle.ErrParams) { // of these asks only
 		return nil
@@ -281,11 +294,11 @@ func (e *Engine) askSome(ctx context.Context, at store, asks []*Ask) (err error)
 
 // together says whether the ask is one of several that take all or nothing.
 func (a *Ask) together() bool {
-	return a.Tag != "" && (a.Hits > 0 || a.Hits == 0 && a.Algorithm != rules.Concurrency) && !a.Settle && !a.Shadow && !a.Quota && a.Above == nil
+	return a.Tag != "" && (a.Hits > 0 || a.Hits == 0 && a.Algorithm != rules.Concurrency) && !a.Settle && !a.Shadow && !a.Quota && !a.holds && a.Above == nil
 }
 
 // fallBack sets the verdicts of asks that the server has not decided. Those of one call take all or nothing, too.
-func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
+func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error, looks bool) {
 	own := asks[len(asks)-1]
 	if !errors.Is(cause, throttle.ErrUnavailable) && ctx.Err() == nil {
 		e.Complain("a decision failed, and the rule's on_failure decides", "rule", own.Label, "error", cause)
@@ -304,7 +317,7 @@ func (e *Engine) fallBack(ctx context.Context, asks []*Ask, cause error) {
 		}
 	}
 	ask, by := e.askSome, rules.FailLocal
-	if refuses != nil { // then these take nothing
+	if refuses != nil || looks { // then these take nothing
 		ask = e.look
 	}
 	if len(local) > 0 && ask(ctx, e.local, local) != nil {

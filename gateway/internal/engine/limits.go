@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"gothrottle/gateway/internal/rules"
 	"gothrottle/throttle"
@@ -36,25 +37,26 @@ type counter interface {
 	AllowAtMost(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Settle(ctx context.Context, key string, n int64) (throttle.Result, error)
 	Part(key string, n int64) throttle.Part
+	Hold(ctx context.Context, key string, n int64, parts ...throttle.Part) (*throttle.Hold, error)
 }
 
 // newLimiter returns the limiter of a limit.
 func newLimiter(c store, m *rules.Limit) limiter {
-	name, units := m.Counter(), max(m.Units, 1)
+	name, units, hold := m.Counter(), max(m.Units, 1), throttle.Holds(cmp.Or(m.Holds(), time.Minute), 0)
 	switch {
 	case m.Algorithm == rules.Concurrency:
 		return c.Slots(name, units, m.Period)
 	case m.Algorithm == rules.SlidingWindow:
-		return c.Window(name, units, m.Period)
+		return c.Window(name, units, m.Period, hold)
 	case m.Algorithm == rules.FixedWindow && m.TimeZone.Location != nil && m.Period == rules.Periods["MONTH"]:
-		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location))
+		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location), hold)
 	case m.Algorithm == rules.FixedWindow:
-		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location))
+		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location), hold)
 	}
 	if m.Burst != nil {
 		units = int64(*m.Burst)
 	}
-	return c.Rate(name, rateOf(m, units))
+	return c.Rate(name, rateOf(m, units), hold)
 }
 
 // rateOf is a limit with algorithm gcra, of which so many units fit at once.
@@ -99,6 +101,10 @@ func (e *Engine) askOne(ctx context.Context, at store, a *Ask) (Verdict, error) 
 	var r throttle.Result
 	var err error
 	switch {
+	case a.Ticket != "":
+		return e.settleHold(ctx, at, a)
+	case a.holds && at == e.Remote:
+		return e.hold(ctx, a)
 	case a.Hits == 0:
 		a.looked.Store(true)
 		r, err = c.Peek(ctx, a.Key)
@@ -197,12 +203,15 @@ func (e *Engine) askAll(ctx context.Context, at store, asks []*Ask) error {
 	for _, a := range asks {
 		hits[a.partKey()] += a.Hits
 	}
+	var single []*Ask // looks at limits of which there is none with one unit less
 	for _, a := range asks {
-		if hits[a.partKey()] == 0 && a.Fits() == 1 { // there is none with one unit less
-			if v, err := e.askOne(ctx, at, a); err != nil || v.Over {
-				return cmp.Or(err, e.look(ctx, at, asks))
-			}
+		if hits[a.partKey()] == 0 && a.Fits() == 1 {
+			a.looked.Store(true)
+			single = append(single, a)
 		}
+	}
+	if err := e.look(ctx, at, single); err != nil || slices.ContainsFunc(single, func(a *Ask) bool { return a.Over }) {
+		return cmp.Or(err, e.look(ctx, at, asks))
 	}
 	results, err := allOf(ctx, at, asks, func(a *Ask) throttle.Part {
 		if n := hits[a.partKey()]; n > 0 || a.Fits() == 1 || a.Units == 0 {
@@ -264,7 +273,9 @@ func (e *Engine) look(ctx context.Context, at store, asks []*Ask) error {
 	results, err := allOf(ctx, at, counters, func(a *Ask) throttle.Part { return a.at[at].(counter).Part(a.Key, 0) })
 	for _, a := range counters {
 		r := results[a.partKey()]
-		a.Verdict = verdictOf(r, exceeded(a.Limit, r) || a.Hits > r.Remaining)
+		if a.Verdict = verdictOf(r, exceeded(a.Limit, r) || a.Hits > r.Remaining); a.Over && a.Units == 0 {
+			a.Verdict = a.blocked()
+		}
 	}
 	return err
 }

@@ -109,8 +109,11 @@ type (
 		Cost       yaml.Node
 	}
 	costLevel struct {
-		Header   string
-		Estimate uint32
+		Header     string
+		Estimate   uint32
+		Hold       *time.Duration
+		Unreported string `words:"lapse charge"`
+		Overdue    string `words:"charge ignore"`
 	}
 	matchLevel struct {
 		Methods    []string

@@ -144,6 +144,8 @@ func (m *Limit) mistakeOfCost() string {
 		return "cost cannot be combined with 'late: false', unlimited, a lockout or excess: what a request has cost is always charged"
 	case !token.MatchString(cost.Header):
 		return "cost needs the header of /settle that has it"
+	case m.Holds() == 0 && (cost.Hold != nil || cost.Overdue != "") || !fits(cost.Hold):
+		return "hold and overdue need an estimate that lapses; hold is a time between 1ms and 10 years"
 	case int64(cost.Estimate) > m.Fits():
 		return fmt.Sprintf("no request has room for the estimate: the limit is %d", m.Fits())
 	}

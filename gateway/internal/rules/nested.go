@@ -16,6 +16,14 @@ func (m *Limit) Fits() int64 {
 	return m.Units
 }
 
+// Holds is how long the estimate of a cost is held until a report comes; 0: it is charged.
+func (m *Limit) Holds() time.Duration {
+	if m.Cost == nil || m.Cost.Estimate == 0 || m.Cost.Unreported == "charge" {
+		return 0
+	}
+	return or(m.Cost.Hold, 10*time.Minute)
+}
+
 // Counter begins the keys of a limit, with a colon after it. Limits of one algorithm and period share it, so usage carries over
 // when a limit changes. Periods of requests' own limits share it, too: a process keeps each Counter that it has seen.
 func (m *Limit) Counter() string {

@@ -91,13 +91,14 @@ func (s *Service) check(w http.ResponseWriter, r *http.Request) {
 	if tightest >= 0 {
 		describe(w.Header(), asks, response.Statuses, tightest)
 	}
-	back, names := reserved(asks, began)
+	back, names := s.reserved(asks, began)
 	refused := response.OverallCode == pb.RateLimitResponse_OVER_LIMIT
 	if refused || r.Context().Err() != nil { // or nobody learns what is reserved
 		s.engine.Decide(context.WithoutCancel(r.Context()), back)
+		s.giveBack(asks)
 	} else if slices.ContainsFunc(asks, func(a engine.Ask) bool { return a.Limit != nil && a.Cost != nil }) {
 		s.metrics.settles.WithLabelValues("due").Inc()
-		if len(back) > 0 {
+		if len(names) > 0 {
 			w.Header().Set(reservedHeader, strings.Join(names, ","))
 		}
 	}
@@ -139,91 +140,6 @@ func longestWait(asks []engine.Ask) int64 {
 		}
 	}
 	return retry
-}
-
-// reservedHeader has the rules whose estimates /check has taken, and when: in its answer, and in the report. It is one line:
-// nginx before 1.23 copies the first one only.
-const reservedHeader = "Gothrottle-Reserved"
-
-// reserved returns what gives the estimates back that asks have taken, and the words of the header: rule;t=ms since 1970.
-func reserved(asks []engine.Ask, at time.Time) (back []engine.Ask, words []string) {
-	for i := range asks {
-		if a := &asks[i]; a.Limit != nil && a.Cost != nil && a.Granted > 0 && a.Fallback == "" {
-			back = append(back, engine.Ask{Found: a.Found, Hits: -a.Hits})
-			words = append(words, fmt.Sprintf("%s;t=%d", a.Label, at.UnixMilli()))
-		}
-	}
-	return back, words
-}
-
-// reservedAt returns when the estimate of a rule was taken, by the header.
-func reservedAt(r *http.Request, rule string) (at time.Time, taken bool) {
-	for word := range strings.SplitSeq(strings.Join(r.Header.Values(reservedHeader), ","), ",") {
-		if ms, is := strings.CutPrefix(strings.TrimSpace(word), rule+";t="); is {
-			n, err := strconv.ParseInt(ms, 10, 64)
-			return time.UnixMilli(n), err == nil
-		}
-	}
-	return at, false
-}
-
-// settle charges what a request has cost, past the limit if need be: the number in each rule's header, less the estimate that
-// /check has reserved. So no report gives back more than an estimate, nor what has left the limit by itself.
-func (s *Service) settle(w http.ResponseWriter, r *http.Request) {
-	asks, status, err := s.reports(r)
-	outcome := "nothing"
-	switch s.decide(r.Context(), asks, len(asks)); {
-	case err != nil:
-		outcome = "invalid"
-	case len(asks) > 0:
-		outcome = "charged"
-	}
-	for i := range asks {
-		switch a := &asks[i]; {
-		case a.Wrong != nil:
-			status, outcome, err = http.StatusBadRequest, "invalid", fmt.Errorf("not charged for the rule %s: %w", a.Label, a.Wrong)
-		case a.Fallback != "":
-			status, outcome, err = http.StatusServiceUnavailable, "undecided", errors.New("the server is unavailable: not charged for the rule "+a.Label)
-		}
-	}
-	s.metrics.settles.WithLabelValues(outcome).Inc()
-	if outcome != "charged" {
-		path, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Uri"), "?") // a query may have secrets
-		s.engine.Complain("a report of costs charges nothing", "outcome", outcome, "path", path, "error", err)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), status)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// reports returns what a report asks for. An error comes with the status of the answer.
-func (s *Service) reports(r *http.Request) (asks []engine.Ask, status int, err error) {
-	found, status, err := s.match(r, true, http.StatusBadRequest)
-	if err != nil {
-		return nil, status, err
-	}
-	for _, a := range found {
-		if a.Limit == nil || a.Cost == nil {
-			continue
-		}
-		text := strings.Join(r.Header.Values(a.Cost.Header), ",") // several are refused: a client may have sent one of them
-		if a.Settle = true; text == "" {
-			continue
-		}
-		if a.Total, err = strconv.ParseInt(text, 10, 64); err != nil || a.Total < 0 || a.Total > engine.MaxHits {
-			return nil, http.StatusBadRequest, fmt.Errorf("%s is a number from 0 to %d, not %q", a.Cost.Header, int64(engine.MaxHits), text)
-		}
-		if at, taken := reservedAt(r, a.Label); taken {
-			estimate := int64(a.Cost.Estimate)
-			a.Hits = max(a.Total-estimate, -a.Returnable(estimate, at))
-		} else {
-			a.Hits = a.Total
-		}
-		asks = append(asks, a)
-	}
-	return asks, 0, nil
 }
 
 // Handlers serve what clients ask over HTTP, what operators ask, and the metrics alone.

@@ -24,7 +24,7 @@ import (
 type metrics struct {
 	registry                         *prometheus.Registry
 	decisions, hits, near, fallbacks *prometheus.CounterVec // by rule
-	refused, loads, settles          *prometheus.CounterVec
+	refused, loads, settles, holds   *prometheus.CounterVec
 	took                             *prometheus.HistogramVec
 	serverTook                       prometheus.Histogram
 	inForce                          *prometheus.GaugeVec
@@ -80,6 +80,10 @@ func newMetrics(nearRatio float64) *metrics {
 	m.settles = counter("settles_total", "Costs: due (/check has admitted a request), and reports of them: charged, nothing (no rule or no number), invalid or undecided.", "outcome")
 	for _, outcome := range []string{"due", "charged", "nothing", "invalid", "undecided"} { // so that alerts see the first one
 		m.settles.WithLabelValues(outcome)
+	}
+	m.holds = counter("holds_total", "Estimates: held, returned (another rule has refused the request), settled, already (settled before) or overdue (reported after the hold).", "outcome")
+	for _, outcome := range []string{"held", "returned", engine.Settled, engine.Already, engine.Overdue} {
+		m.holds.WithLabelValues(outcome)
 	}
 	m.took = register.NewHistogramVec(prometheus.HistogramOpts{Namespace: space, Name: "request_seconds",
 		Help: "Time from a request for a decision to its answer. The protocol is grpc, also at /json, or http.", Buckets: buckets}, []string{"protocol"})
