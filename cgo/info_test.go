@@ -83,6 +83,8 @@ func TestInfo_counters(t *testing.T) {
 		{"GO.WINDOW w 1 1", admitted}, {"GO.WINDOW w 1 1", limited}, {"GO.WINDOW w 1 1 -1", other}, {"GO.WINDOW k 1 1", errors},
 		{"GO.QUOTA q 1 1", admitted}, {"GO.QUOTA q 1 1", limited}, {"GO.QUOTA q 1 1 -1", other}, {"GO.QUOTA q 1 1 ALIGN", errors},
 		{"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 a", admitted}, {"GO.LEASE l 1 60 b", limited}, {"GO.LEASE l 1 60 a x", errors},
+		{"GO.LEASE l 1 60 b 0", other}, {"GO.LEASE l 1 60 a 0", other}, {"GO.LEASE l 1 60 b 2", limited},
+		{"GO.ALL q QUOTA 5 1 0 KEY l LEASE 1 60 b 0 SHARE 1", other}, {"GO.ALL l RELEASE b", other}, {"GO.ALL l RELEASE b KEY q QUOTA 5 1 FORCE", limited},
 		{"GO.RELEASE l b", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE l a", other}, {"GO.RELEASE k b", errors},
 		{"GO.ALL q QUOTA 1 1 KEY l LEASE 1 1 a", admitted}, {"GO.ALL q QUOTA 1 1", limited}, {"GO.ALL q QUOTA 1 1 0", other},
 		{"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 -1", other}, {"GO.ALL q QUOTA 1 1 0 KEY r QUOTA 1 1 1", admitted},
