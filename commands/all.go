@@ -247,7 +247,7 @@ func (c *Call) runClauses() ErrorCode {
 			if err := l.find(c); err != NoError {
 				return err
 			}
-			never = never || l.limiter.(holder).lost()
+			never = never || l.limiter.(interface{ lost() bool }).lost()
 		}
 	}
 	for i := range limits { // a call that no limiter could ever admit begins no lockout

@@ -11,12 +11,6 @@ type tenant interface {
 	later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode)
 }
 
-// holder is a limiter of slots.
-type holder interface {
-	// lost reports whether the call is limited for ever, because the id holds nothing now.
-	lost() bool
-}
-
 // drain is a limiter whose usage drains.
 type drain interface {
 	limiter
