@@ -8,7 +8,6 @@
 """
 from __future__ import annotations
 
-import datetime
 import threading
 import time
 from typing import Any, Callable, Coroutine
@@ -19,7 +18,8 @@ from . import _limits, _redis
 from ._core import Core, Ending, Options, Part, Pause, Port, Shared, ask_all, check, run
 from ._errors import FAILURES, Error, NoModuleError, ParamsError, UnavailableError
 from ._held import Held, HeldUnits, slot
-from ._limits import Limit, Span
+from ._limits import Span
+from ._makers import Makers
 from ._result import NEVER, AllResult, Result
 from ._wire import Wire
 
@@ -173,30 +173,12 @@ class Hold(HeldUnits, Lease):
         return run(self._settle(actual))
 
 
-class Limits:
+class Limits(Makers[Rate, Limiter, Slots]):
     """Makes limiters, which are cheap: make one per call where limits differ by user. Threads share them."""
 
     def __init__(self, shared: Shared, port: Threads):
-        self._shared, self._port = shared, port
-
-    def rate(self, name: str, *, per_second: int | None = None, per_minute: int | None = None, per_hour: int | None = None,
-             per: tuple[int, Span] | None = None, burst: int | None = None, lockout: Span | None = None, **options: Any) -> Rate:
-        """So many units drain per second, minute, hour, or per=(count, period). As many fit at once, unless burst says
-        otherwise. A denial begins the lockout. The options are those of connect that decide during an outage."""
-        return Rate(self._shared, name, _limits.rate(per, per_second, per_minute, per_hour, burst, lockout), options)
-
-    def window(self, name: str, limit: int, period: Span, *, exact: bool = False, **options: Any) -> Limiter:
-        """Never more than limit in any period."""
-        return Limiter(self._shared, name, Limit("WINDOW", _limits.units(limit), _limits.millis(period), exact=exact), options)
-
-    def quota(self, name: str, limit: int, period: Span, *, zone: str | datetime.tzinfo | None = None, **options: Any) -> Limiter:
-        """So many per period, from the first unit on. With a zone, like "Europe/Berlin" or "UTC", its clocks end a period, and
-        the period "1mo" is a calendar month."""
-        return Limiter(self._shared, name, _limits.quota(limit, period, zone), options)
-
-    def slots(self, name: str, limit: int, ttl: Span, **options: Any) -> Slots:
-        """So many holders at a time. A slot that isn't renewed lapses after the ttl."""
-        return Slots(self._shared, name, Limit("LEASE", _limits.units(limit), _limits.millis(ttl)), options)
+        super().__init__(shared, Rate, Limiter, Slots)
+        self._port = port
 
     def all(self, *parts: Part) -> AllResult:
         """Takes all parts or none, in one call. In a cluster their keys need one hash tag."""
@@ -207,9 +189,9 @@ class Limits:
         run(check(self._shared))
 
     def close(self) -> None:
-        """Ends all renewals and connections. What is held lapses."""
-        for finish in list(self._shared.kept):
-            run(finish())
+        """Releases what is renewed, and closes all connections."""
+        for release in list(self._shared.kept):
+            run(release())
         self._port.close()
 
     def __enter__(self) -> Limits:

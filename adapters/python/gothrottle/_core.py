@@ -71,7 +71,7 @@ class Shared:
         self.port, self.prefix, self.options = port, prefix, options
         self.local = Local()
         self.denials: dict[tuple[str, Limit], tuple[int, float, Result]] = {}  # units, when it ends, what was said
-        self.kept: set[Ending] = set()  # what ends the renewals that run
+        self.kept: set[Callable[[], Coroutine[Any, Any, bool]]] = set()  # what releases what is renewed
 
 
 class Core:

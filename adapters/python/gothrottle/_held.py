@@ -17,8 +17,8 @@ TRIES = 0.1  # seconds between two tries of a settlement
 class Held:
     """A slot or a hold."""
 
-    def __init__(self, limiter: Core, key: str, words: list[Any], ttl: int, deadline: float):
-        self.result = Result(False)
+    def __init__(self, limiter: Core, key: str, words: list[Any], ttl: int, deadline: float, charged: str = ""):
+        self.result, self._charged = Result(False), charged or key
         self._limiter, self._port, self._at, self._words = limiter, limiter._port, key, words
         self._ttl, self._deadline = ttl / 1000, limiter._port.now() + deadline
         self._id = uuid.uuid4().hex  # of this try alone
@@ -40,10 +40,17 @@ class Held:
         try:
             self.result = read(await self._port.ask(words, keys), n, "", self._limiter._of)
         except UnavailableError as cause:
-            self.result = self._limiter._failed(self._at, n, cause, self._id)
+            self._port.keep(lambda pause: self._forget())  # the call may have taken it
+            self.result = self._limiter._failed(self._charged, n, cause, self._id)
             return
         if self.result.allowed:
             self._sent = sent
+
+    async def _forget(self) -> None:
+        try:
+            await self._port.ask(["GO.RELEASE", self._at, self._id])
+        except Error:
+            pass  # it lapses
 
     async def _renew(self) -> bool:
         """Renews it, and returns whether it's still held. It never takes anew: 0 units."""
@@ -71,12 +78,12 @@ class Held:
     def _start(self) -> None:
         if self._sent and not self._over and self._stop is None:
             self._stop = self._port.keep(self._keep)
-            self._limiter._all.kept.add(self._finish)
+            self._limiter._all.kept.add(self._release)
 
     async def _finish(self) -> None:
         """Ends the renewals."""
         stop, self._stop = self._stop, None
-        self._limiter._all.kept.discard(self._finish)
+        self._limiter._all.kept.discard(self._release)
         if stop is not None:
             await stop()
 
@@ -84,6 +91,8 @@ class Held:
         """Gives it back, and returns whether it was held. It lapses by itself if the server is unavailable."""
         await self._finish()
         if self._over or not self._sent:
+            by = self._limiter._by.part(self._limiter._options.fail_local or 1)
+            self._limiter._all.local.release(by, self._charged, self._id)
             return False
         self._over = True
         try:
@@ -101,8 +110,8 @@ class HeldUnits(Held):
     """Units that are reserved until their cost is known."""
 
     def __init__(self, limiter: Core, key: str, n: int, ttl: int, deadline: float):
-        self._charged, self._n = limiter._key(key), units(n)
-        super().__init__(limiter, held_key(self._charged), [limiter._by.units, ttl], ttl, deadline)
+        full, self._n = limiter._key(key), units(n)
+        super().__init__(limiter, held_key(full), [limiter._by.units, ttl], ttl, deadline, full)
 
     async def _hold(self) -> None:
         by = self._limiter._by

@@ -27,6 +27,11 @@ class Local:
         return Result(allowed, by.units, left, 0 if allowed else NEVER if wait is None else up(wait), up(reset), granted,
                       "failed-local", of=(name, by))
 
+    def release(self, by: Limit, key: str, holder: str) -> None:
+        """Gives back what a holder has."""
+        if (key, by) in self._entries:
+            self._entries[key, by] = [one for one in self._entries[key, by] if one[2] != holder]
+
     def _rate(self, by: Limit, key: str, n: int, now: int, _: str, commit: bool) -> Decision:
         period, size = by.period * 1000, by.units * by.period * 1000  # of one unit and of all, times count
         full, locked = self._rates.get((key, by), (0, 0))

@@ -5,17 +5,17 @@
 """
 from __future__ import annotations
 
-import datetime
 import time
-from typing import Any, Generator, Generic, Awaitable, Callable, Coroutine, TypeVar
+from typing import Any, Callable, Coroutine, Generator, Generic, TypeVar
 
 import redis.asyncio
 
 from . import _limits, _redis
 from ._core import Core, Options, Part, Shared, ask_all, check
 from ._held import Held, HeldUnits, slot
-from ._limits import Limit, Span
+from ._limits import Span
 from ._loop import Tasks
+from ._makers import Makers
 from ._result import AllResult, Result
 from ._wire import Wire
 
@@ -130,24 +130,12 @@ class Taking(Generic[H]):
         await self._held.__aexit__(*error)
 
 
-class Limits:
+class Limits(Makers[Rate, Limiter, Slots]):
     """Makes limiters: see gothrottle.Limits. Each event loop gets its own connections."""
 
     def __init__(self, shared: Shared, port: Tasks):
-        self._shared, self._port = shared, port
-
-    def rate(self, name: str, *, per_second: int | None = None, per_minute: int | None = None, per_hour: int | None = None,
-             per: tuple[int, Span] | None = None, burst: int | None = None, lockout: Span | None = None, **options: Any) -> Rate:
-        return Rate(self._shared, name, _limits.rate(per, per_second, per_minute, per_hour, burst, lockout), options)
-
-    def window(self, name: str, limit: int, period: Span, *, exact: bool = False, **options: Any) -> Limiter:
-        return Limiter(self._shared, name, Limit("WINDOW", _limits.units(limit), _limits.millis(period), exact=exact), options)
-
-    def quota(self, name: str, limit: int, period: Span, *, zone: str | datetime.tzinfo | None = None, **options: Any) -> Limiter:
-        return Limiter(self._shared, name, _limits.quota(limit, period, zone), options)
-
-    def slots(self, name: str, limit: int, ttl: Span, **options: Any) -> Slots:
-        return Slots(self._shared, name, Limit("LEASE", _limits.units(limit), _limits.millis(ttl)), options)
+        super().__init__(shared, Rate, Limiter, Slots)
+        self._port = port
 
     async def all(self, *parts: Part) -> AllResult:
         """Takes all parts or none, in one call. In a cluster their keys need one hash tag."""
@@ -158,9 +146,9 @@ class Limits:
         await check(self._shared)
 
     async def close(self) -> None:
-        """Ends what runs in this event loop: calls, renewals and connections. What is held lapses."""
-        for finish in list(self._shared.kept):
-            await finish()
+        """Releases what is renewed, and closes the connections of this event loop."""
+        for release in list(self._shared.kept):
+            await release()
         await self._port.close()
 
     async def __aenter__(self) -> Limits:

@@ -128,6 +128,16 @@ class Client(unittest.TestCase):
         all = local.all(five.part("sue"), five.part("ann", 3))
         self.assertEqual((all.allowed, all.decider, all.retry_after, [r.allowed for r in all.each]), (False, 1, gothrottle.NEVER, [True, False]))
         self.assertEqual(five.allow("sue").remaining, 1)  # nothing was taken
+        jobs = local.slots("jobs", 1, ttl="1h")
+        with jobs.lease("x") as lease:
+            self.assertEqual((lease.allowed, jobs.lease("x").allowed), (True, False))
+        self.assertTrue(jobs.lease("x").allowed)
+        limits, sent = faked(cause)
+        self.assertRaises(gothrottle.UnavailableError, limits.slots("a", 1, ttl="1h").lease, "bob")
+        for thread in threading.enumerate():
+            if thread.name == "gothrottle":
+                thread.join()
+        self.assertEqual([words[0] for words in sent.words], ["GO.LEASE", "GO.RELEASE"])  # it may have been taken
         plain = faked(cause)[0].rate("a", per_minute=5)
         for call in (plain.allow, plain.peek, plain.refund, plain.wait, plain.reset):
             self.assertRaises(gothrottle.UnavailableError, call, "bob")
@@ -326,6 +336,9 @@ class Client(unittest.TestCase):
                 sent = hold._sent
                 await until("a renewal", lambda: done_later(hold._sent > sent))
             self.assertTrue((await done(tokens.hold("x", 10))).allowed)  # the other was given back
+            async with block(kind.connect(f"redis://{ADDR}", prefix=kind.__name__, **PATIENT)) as closed:
+                (await done(closed.slots("closed", 1, ttl="1h").lease("x")))._start()
+            self.assertTrue((await done(limits.slots("closed", 1, ttl="1h").lease("x"))).allowed)
 
     @each
     async def test_holds(self, limits):
