@@ -3,7 +3,8 @@ const { createHash } = require('node:crypto');
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
-const text = (err) => (err instanceof Error ? err.message : String(err));
+// Errors of several addresses have no message.
+const text = (err) => (err instanceof Error ? err.message || err.code || err.name : String(err));
 
 // Frameworks send clients the text of an error, and with the status, Nest only if expose is set. The server's own text may
 // name the key: it stays in the cause.
@@ -48,7 +49,7 @@ exports.asker = function asker({ client, send = sender(client), label = '', time
       throw new exports.Undecided(503, err);
     }
   };
-  return Object.assign(ask, { send, note });
+  return Object.assign(ask, { send, unavailable: (err) => note('unavailable', `no decision: ${text(err)}`) });
 };
 
 // Returns a function for a store, which calls ask. It returns undefined if failOpen is set and the server cannot decide now.

@@ -62,7 +62,7 @@ async function connect(to, options = {}) {
   const about = typeof to === 'function' ? { send: to } : { client: own?.client ?? to };
   const ask = asker({ ...options, ...about });
   const { client } = about;
-  client?.on('error', ({ message }) => ask.note('unavailable', `no decision: ${message}`));
+  client?.on('error', ask.unavailable);
   await (own?.ready ?? ready(client));
   const limits = new Limits(new Server(ask), own?.close, options);
   if (!options.script) await checked(ask, limits);

@@ -49,7 +49,7 @@ exports.Keeper = class Keeper {
     return undefined;
   }
 
-  async #lose(why) { // a renewal that came too late may have taken it again
+  async #lose(why) { // the server may have it still
     this.stop();
     this.#lost.abort(new Error(`the slot is lost: ${why}`));
     await this.release().catch(() => {});

@@ -12,7 +12,8 @@ exports.Lease = class Lease extends Result {
     if (!this.allowed || this.source === 'failed-open') return;
     const { bounds, limits } = part.limiter;
     this.#keeper = new Keeper(limits.leases, { ttl: bounds.period,
-      renew: async () => (await server.decide([part]))[0][5] === 1, release: () => server.release(part.key, part.n) }, sent);
+      renew: async () => (await server.decide([{ ...part, n: [part.n, 0] }]))[0][5] === 1, // 0: one that is late takes nothing
+      release: () => server.release(part.key, part.n) }, sent);
   }
 
   // Is aborted if the slot is lost: another holder may then have it.

@@ -74,7 +74,8 @@ exports.Local = class Local {
     const now = Date.now();
     const asked = parts.map(({ limiter, key, n }) => {
       const bounds = share(limiter.bounds, this.part ?? limiter.share);
-      return { bounds, n, cell: this.#cell(bounds, key, now), ...KINDS[bounds.kind] };
+      const [what, slots] = [n].flat(); // an id, and 0 if it is only renewed
+      return { bounds, n: what, renews: slots === 0, cell: this.#cell(bounds, key, now), ...KINDS[bounds.kind] };
     });
     const replies = asked.map((part) => judge(part, mode, most, now));
     if (replies.every(([limited]) => limited === 0)) {
@@ -101,10 +102,11 @@ exports.Local = class Local {
   }
 };
 
-function judge({ bounds, cell, n, wait }, mode, most, now) {
+function judge({ bounds, cell, n, renews, wait }, mode, most, now) {
   const left = Math.floor(Math.max(0, bounds.units - cell.used) + TINY);
   const renewed = bounds.kind === 'slots' && cell.ids.has(n) ? 1 : 0;
   if (mode === 'force' || n < 0) return [0, 0, 0, -1, 0, n];
+  if (renews && !renewed) return [1, 0, 0, -1, 0, 0];
   if (n > bounds.units && mode !== 'upTo') return [1, 0, 0, -1, 0, 0];
   const after = Math.ceil(wait(cell, bounds, mode === 'upTo' ? Math.min(n, left + 1) : n, now));
   if (mode === 'upTo') return [left > 0 && !(cell.locked > now) ? 0 : 1, 0, 0, after > 0 ? after : -1, 0, Math.min(n, left)];

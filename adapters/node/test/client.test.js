@@ -76,6 +76,9 @@ test('while the server cannot decide, the fallback does', async () => {
   await lease.release();
   await assert.rejects(local.peek('bob'), (err) => err instanceof Undecided && err.status === 503 && err.message === 'no decision');
   assert.deepEqual(lines, ['gothrottle: no decision: READONLY']);
+  const refused = await connect(() => Promise.reject(Object.assign(new AggregateError([]), { code: 'ECONNREFUSED' })), { log: (line) => lines.push(line) });
+  await assert.rejects(refused.rate('a', five).allow('bob'), { status: 503 });
+  assert.match(lines[1], /no decision: ECONNREFUSED/);
   await failing.close();
 });
 
@@ -224,6 +227,10 @@ test('slots renew themselves until they are released or lost', async () => {
   await once(other.signal, 'abort');
   assert.match(other.signal.reason.message, /lapsed, or was released/);
   assert.equal((await jobs.lease('bob')).allowed, true); // close() releases it
+  const here = await (await connect('memory:')).slots('jobs', { limit: 1, ttl: '1h' }).lease('bob');
+  assert.equal(await here.renew(), true);
+  await here.release();
+  assert.equal(await here.renew(), false);
 });
 
 test('a hold takes units until their cost is known', async () => {
