@@ -2017,7 +2017,7 @@ local function make_all()
   end
 
   all_of = {
-    -- misplaced returns the error of a SHARE.
+    -- misplaced returns the error of a SHARE. If there is none, it notes which clauses have what the clause shares.
     misplaced = function(r)
       if not share then make_shares() end
       if r.kind == 'THROTTLE' then return 'ERR a THROTTLE clause cannot have SHARE: put it into a WINDOW, QUOTA or LEASE clause after this one' end
