@@ -410,9 +410,11 @@ end
 
 -- spread returns the words of a list from i on.
 local function spread(list, i)
-  if i + 4 < #list then return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], spread(list, i + 5) end
-  if i < #list then return list[i], spread(list, i + 1) end
-  if i == #list then return list[i] end
+  local rest = #list - i
+  if rest == 1 then return list[i], list[i + 1] end
+  if rest > 4 then return list[i], list[i + 1], list[i + 2], list[i + 3], list[i + 4], spread(list, i + 5) end
+  if rest > 0 then return list[i], spread(list, i + 1) end
+  if rest == 0 then return list[i] end
 end
 
 -- commit makes sure that the user may run all writes, then runs them. It returns the text of an error. The server may refuse
