@@ -45,6 +45,7 @@ descriptors:
 - {key: b, rate_limit: {unit: day, requests_per_unit: 2, algorithm: sliding_window}}
 - {key: n, rate_limit: {unit: day, requests_per_unit: 0}}
 - {key: one, rate_limit: {unit: day, requests_per_unit: 1}}
+- {key: user, descriptors: [{key: request, rate_limit: {concurrency: 2, hold: 1h}}]}
 - {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: q, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 1}}
 - {key: w, value: x*, share_threshold: true, rate_limit: {unit: day, requests_per_unit: 2}}
@@ -104,6 +105,8 @@ gcra=w,gothrottle.settle=*1000000000000 gcra=w: OK o0 o1 // what the server can'
 		"domain: d\nhash_tag: domain" + tagged: `
 a=1 a=1 s=1: OK o3 o3 o0 // one key twice
 n=1 a=3: OVER_LIMIT X0 o5
+user=a,request=1 user=a,request=2: OK o1 o0 // two holders of one key, one after the other
+user=a,request=3 b=5: OVER_LIMIT X0 o2
 own=1*5>3: OVER_LIMIT X3 // nor does a limit of the request's own charge what it refuses
 one=1: OK o0
 one=1*0 a=8*6: OVER_LIMIT X0 X5 // a look that refuses, and too many hits

@@ -234,13 +234,18 @@ func (e *Engine) calls(asks []Ask) map[group][][]*Ask {
 			of = group{key: a.Tag}
 		}
 		calls := groups[of]
-		if last := len(calls) - 1; last >= 0 && a.together() && len(calls[last]) < maxParts {
+		if last := len(calls) - 1; last >= 0 && a.together() && len(calls[last]) < maxParts && !a.anotherHolder(calls[last]) {
 			calls[last] = append(calls[last], a)
 		} else {
 			groups[of] = append(calls, a.call)
 		}
 	}
 	return groups
+}
+
+// anotherHolder says whether a call takes a slot of the ask's key for another holder. A call names a key once.
+func (a *Ask) anotherHolder(call []*Ask) bool {
+	return a.Holder != "" && slices.ContainsFunc(call, func(b *Ask) bool { return b.Key == a.Key && b.Holder != a.Holder })
 }
 
 // around returns an ask after those of the limits that it has a share of, outermost first. If the request asks for the same
