@@ -102,8 +102,9 @@ func monthAround(now time.Time, day int) (begin, end time.Time) {
 	return end, of(now.Month() + 1)
 }
 
-// send asks the server within the time limit. It is sent at this time of the client's clock, if the limiter remembers.
-func (l limiter) send(ctx context.Context, sent time.Duration, key string, n int64, m mode) (r Result, err error) {
+// send asks the server within the time limit.
+func (l limiter) send(ctx context.Context, key string, n int64, m mode) (r Result, err error) {
+	sent := l.c.conn.Now()
 	r, _, err = l.do(ctx, key, n, m, 0)
 	if err == nil && l.denies {
 		l.learn(key, n, m, sent, &r)

@@ -75,7 +75,7 @@ func (d *decision) of(place int64, r *Result) error {
 // ask asks for the units of some callers and for more units of the budget. The first callers get units that are kept,
 // whatever becomes of the command for the others.
 func (l limiter) ask(ctx context.Context, key string, callers int64) (d decision) {
-	now, more := l.clock(), int64(0)
+	now, more := l.c.conn.Now(), int64(0)
 	if l.spends() {
 		var u local.Unit[bounds]
 		if u, d.kept, more = l.keys.Take(key, &l.bounds, callers, now); u.Low != nil {
@@ -89,7 +89,7 @@ func (l limiter) ask(ctx context.Context, key string, callers int64) (d decision
 	if callers == 1 && more == 0 {
 		m = take
 	}
-	if d.Result, d.err = l.send(ctx, now, key, n, m); d.err == nil && l.spends() {
+	if d.Result, d.err = l.send(ctx, key, n, m); d.err == nil && l.spends() {
 		back := l.keys.Keep(key, &l.bounds, now, l.c.conn.Now(), d.Granted-(callers-d.kept), d.reply())
 		if back > 0 {
 			l.startGiveBack(key, back)
@@ -147,7 +147,7 @@ func (l limiter) ahead(low *local.Grant[bounds]) {
 	if more <= 0 {
 		return
 	}
-	r, err := l.send(context.Background(), now, low.Key(), more, upTo)
+	r, err := l.send(context.Background(), low.Key(), more, upTo)
 	reply := r.reply()
 	if err != nil {
 		reply = nil
@@ -162,7 +162,7 @@ func (l limiter) startGiveBack(key string, n int64) { l.c.conn.Start(func() { l.
 
 // giveBack sends units back that came too late to be kept: the client is closed, or another limit holds units of the key.
 func (l limiter) giveBack(key string, n int64) {
-	_, _ = l.send(context.Background(), l.clock(), key, -n, upTo)
+	_, _ = l.send(context.Background(), key, -n, upTo)
 }
 
 // policyMemory bounds how long a denial of a Policy is repeated, whose limit may change on the server at any time.
@@ -215,7 +215,7 @@ func (f *family) end() (refunds []func() error) {
 	now := f.c.conn.Now()
 	f.keys.End(now, func(key string, of bounds, n int64) {
 		refunds = append(refunds, func() error {
-			_, err := limiter{f, of}.send(context.Background(), now, key, -n, upTo)
+			_, err := limiter{f, of}.send(context.Background(), key, -n, upTo)
 			return err
 		})
 	})

@@ -181,7 +181,7 @@ func (l *limiter) verb(ctx context.Context, v string, key string, n int64, m mod
 	case m == take && n == 1 && l.bounds.merges():
 		err = l.merge(ctx, key, &r)
 	default:
-		r, err = l.send(ctx, l.clock(), key, n, m)
+		r, err = l.send(ctx, key, n, m)
 	}
 	if err != nil {
 		if v == "Settle" {
@@ -209,14 +209,6 @@ func (l *limiter) spends() bool { return l.settings.units > 0 && l.bounds.merges
 
 // remembers reports whether the limiter decides by what it knows of a key.
 func (l *limiter) remembers() bool { return l.denies || l.spends() }
-
-// clock returns the time of the client's clock, if the limiter needs it.
-func (l *limiter) clock() time.Duration {
-	if !l.remembers() {
-		return 0
-	}
-	return l.c.conn.Now()
-}
 
 // check refuses a limiter or a quantity that the verb cannot have, and a call whose context has ended.
 func (l *limiter) check(ctx context.Context, v string, n int64, m mode) error {

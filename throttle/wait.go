@@ -65,7 +65,7 @@ func (r *Reservation) Cancel(ctx context.Context) error {
 	}
 	r.cancelled.once(func() {
 		if time.Now().Before(r.at) {
-			_, r.err = r.l.send(context.WithoutCancel(ctx), 0, r.key, -r.n, upTo)
+			_, r.err = r.l.send(context.WithoutCancel(ctx), r.key, -r.n, upTo)
 		}
 	})
 	return r.err

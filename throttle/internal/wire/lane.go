@@ -165,21 +165,17 @@ func (c *Conn) connect(l *lane, w *within, key string, err error) {
 			}
 			return nil
 		}, "EXISTS", key) == nil
-		if l.tried(works); works {
+		if works {
 			l.works(c)
 		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.connecting = false; works {
+			l.connected = time.Now()
+		} else {
+			l.rested = time.Now().Add(shortestRest + rand.N(2*shortestRest))
+		}
 	})
-}
-
-// tried notes how a try to connect has ended.
-func (l *lane) tried(works bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.connecting = false; works {
-		l.connected = time.Now()
-	} else {
-		l.rested = time.Now().Add(shortestRest + rand.N(2*shortestRest))
-	}
 }
 
 // pooled reports whether a client has connections that go-redis sets up within the time limit of a call.
