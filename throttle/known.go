@@ -78,7 +78,7 @@ func (l limiter) ask(ctx context.Context, key string, callers int64) (d decision
 	now, more := l.c.conn.Now(), int64(0)
 	if l.spends() {
 		var u local.Unit[bounds]
-		if u, d.kept, more = l.keys.Take(key, &l.bounds, callers, now); u.Low != nil {
+		if u, d.kept, more = l.keys.Take(key, &l.bounds, callers, l.c.conn.Now); u.Low != nil {
 			l.startAhead(u.Low)
 		}
 		if l.spent(u, d.kept, &d.Result); d.kept == callers {
@@ -121,7 +121,7 @@ func (l *limiter) recall(key string, n int64, r *Result) bool {
 
 // spend spends one unit of a key, if there is one, and sets r.
 func (l *limiter) spend(key string, r *Result) bool {
-	u, spent := l.keys.Spend(key, &l.bounds, l.c.conn.Now())
+	u, spent := l.keys.Spend(key, &l.bounds, l.c.conn.Now)
 	if u.Low != nil {
 		l.startAhead(u.Low)
 	}

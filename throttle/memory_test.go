@@ -183,7 +183,7 @@ func TestClose_leavesNothing(t *testing.T) {
 		for range times {
 			l.keys.Forget("bob")
 			l.keys.Keep("bob", &l.bounds, c.conn.Now(), c.conn.Now(), 1, &local.Reply{})
-			u, _ := l.keys.Spend("bob", &l.bounds, 0)
+			u, _ := l.keys.Spend("bob", &l.bounds, c.conn.Now)
 			grants = append(grants, weak.Make(u.Low))
 		}
 		require.Less(t, held(grants), times/2)

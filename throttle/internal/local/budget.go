@@ -9,17 +9,18 @@ type Unit[L Limit] struct {
 	Low        *Grant[L]     // few are left: the caller asks for more Ahead. nil if there is nothing to do
 }
 
-// Spend spends one unit of a key, and reports whether there was one.
-func (k *Keys[L]) Spend(name string, of *L, now time.Duration) (u Unit[L], spent bool) {
+// Spend spends one unit of a key, and reports whether there was one. Here and in Take, the clock is read when the units are
+// known: units that came since would be of a time to come.
+func (k *Keys[L]) Spend(name string, of *L, clock func() time.Duration) (u Unit[L], spent bool) {
 	if s := k.find(name); s != nil {
-		return k.spend(s, of, now)
+		return k.spend(s, of, clock)
 	}
 	return u, false
 }
 
-func (k *Keys[L]) spend(s *Key[L], of *L, now time.Duration) (u Unit[L], spent bool) {
+func (k *Keys[L]) spend(s *Key[L], of *L, clock func() time.Duration) (u Unit[L], spent bool) {
 	g := s.grant.Load()
-	if g == nil || g.of != *of || !g.fresh(now, k.Hold) {
+	if g == nil || g.of != *of || !g.fresh(clock(), k.Hold) {
 		return u, false
 	}
 	left := g.left.Add(-1)
@@ -32,16 +33,16 @@ func (k *Keys[L]) spend(s *Key[L], of *L, now time.Duration) (u Unit[L], spent b
 
 // Take spends up to n units of a key. u is one of them. If they were too few, the caller asks for the others and for more units,
 // and the reply is for Keep.
-func (k *Keys[L]) Take(name string, of *L, n int64, now time.Duration) (u Unit[L], spent, more int64) {
+func (k *Keys[L]) Take(name string, of *L, n int64, clock func() time.Duration) (u Unit[L], spent, more int64) {
 	s := k.lock(name)
 	defer s.mu.Unlock()
 	for spent < n {
-		one, ok := k.spend(s, of, now)
+		one, ok := k.spend(s, of, clock)
 		if !ok && s.next != nil && s.next.of == *of { // taken ahead
 			s.end()
 			s.grant.Store(s.next)
 			s.next = nil
-			one, ok = k.spend(s, of, now)
+			one, ok = k.spend(s, of, clock)
 		}
 		if !ok {
 			break
@@ -53,6 +54,7 @@ func (k *Keys[L]) Take(name string, of *L, n int64, now time.Duration) (u Unit[L
 			u.Low = g
 		}
 	}
+	now := clock()
 	if spent == n || !s.claim(of, now, k.Hold) {
 		return u, spent, 0
 	}

@@ -29,6 +29,25 @@ func newKeys(units int64, hold time.Duration) *Keys[rate] {
 	return &Keys[rate]{Units: units, Hold: hold, Closed: new(atomic.Bool), Grew: func() {}}
 }
 
+// at returns a clock that stands still.
+func at(now time.Duration) func() time.Duration { return func() time.Duration { return now } }
+
+// Units that come while a call waits for their key are spent, and not of a time to come.
+func TestTake_unitsOfMeanwhile(t *testing.T) {
+	k, now := newKeys(5, time.Hour), time.Duration(0)
+	k.Keep("bob", &first, 0, 0, 1, &plenty)
+	spent, s := make(chan int64), k.lock("bob")
+	go func() {
+		_, n, _ := k.Take("bob", &first, 3, func() time.Duration { return now })
+		spent <- n
+	}()
+	awaitLocked(1)
+	now = time.Minute
+	k.keep(s, &first, now, now, 2, &plenty)
+	s.mu.Unlock()
+	require.EqualValues(t, 3, <-spent)
+}
+
 // Units of a grant are spent once, however many ask at the same time, and nobody spends those that are left when it ends.
 func TestGrant_spentOnce(t *testing.T) {
 	require.EqualValues(t, 2, newGrant(nil, first, 9, 0, &plenty).spend(2))
@@ -57,7 +76,7 @@ func TestTake_forgetsTheRate(t *testing.T) {
 	const hold = time.Second
 	k := newKeys(100, hold)
 	more := func(name string, of rate, now time.Duration) int64 {
-		_, _, more := k.Take(name, &of, 1000, now)
+		_, _, more := k.Take(name, &of, 1000, at(now))
 		return more
 	}
 	busy := func(name string, of rate) string {
@@ -81,11 +100,11 @@ func TestTake_forgetsTheRate(t *testing.T) {
 func TestSpend_unitsGetOld(t *testing.T) {
 	k := newKeys(10, time.Second)
 	k.Keep("bob", &first, 0, time.Millisecond, 10, &Reply{Remaining: 50, ResetAfter: time.Second})
-	u, spent := k.Spend("bob", &first, time.Second)
+	u, spent := k.Spend("bob", &first, at(time.Second))
 	require.True(t, spent)
 	require.Equal(t, Unit[rate]{Remaining: 59, ResetAfter: time.Second}, u)
 	for _, now := range []time.Duration{-time.Minute, time.Second + 1, time.Minute} {
-		_, spent = k.Spend("bob", &first, now)
+		_, spent = k.Spend("bob", &first, at(now))
 		require.False(t, spent)
 	}
 }
@@ -97,7 +116,7 @@ func TestTake_claim(t *testing.T) {
 		if s := k.find("bob"); s != nil && s.use.rate > 0 {
 			s.use.rate, s.use.remaining = 100, 1000
 		}
-		_, _, more := k.Take("bob", &of, 1, now)
+		_, _, more := k.Take("bob", &of, 1, at(now))
 		return more > 0
 	}
 	require.False(t, more(second, 0)) // nothing is known
@@ -130,10 +149,10 @@ func TestAhead(t *testing.T) {
 	require.EqualValues(t, 6, k.Ahead(g, time.Millisecond), "the first call has failed")
 	k.Came(g, 0, 0, 6, &plenty)
 	require.Zero(t, k.Ahead(g, time.Millisecond), "they have come")
-	_, spent, _ := k.Take("bob", &second, 1, time.Millisecond)
+	_, spent, _ := k.Take("bob", &second, 1, at(time.Millisecond))
 	require.Zero(t, spent)
 	require.Same(t, g, s.grant.Load())
-	_, spent, _ = k.Take("bob", &first, 10, time.Millisecond)
+	_, spent, _ = k.Take("bob", &first, 10, at(time.Millisecond))
 	require.EqualValues(t, 10, spent)
 }
 
