@@ -87,6 +87,11 @@ func everyVerb(t *testing.T, rdb *redis.Client, byScript bool) {
 	require.Zero(t, lease.Result.Remaining)
 	require.InDelta(t, time.Now().UnixMicro(), must(lease.Token(background)), 60e6)
 	require.NoError(t, lease.Close())
+	tokens := c.Quota("tokens", 100, throttle.Month)
+	hold := must(tokens.Hold(background, "bob", 60, c.Rate("team", limit).Part("", 5)))
+	require.Error(t, only(tokens.Hold(background, "bob", 41)))
+	require.NoError(t, hold.Settle(background, 30))
+	require.EqualValues(t, 70, left(t, tokens, "bob"))
 	require.NoError(t, rdb.RPush(background, "p:other:", 1).Err())
 	_, err := c.Rate("other", limit).Allow(background, "")
 	require.ErrorIs(t, err, throttle.ErrParams)
@@ -121,6 +126,9 @@ func TestServer_cluster(t *testing.T) {
 	}
 	wg.Wait()
 	must(c.All(background, c.Rate("rate", throttle.PerHour(2)).Part("{a}", 1), c.Quota("quota", 2, time.Hour).Part("{a}", 1)))
+	for _, key := range []string{"a", "{a}b", "c{a}"} {
+		require.NoError(t, must(c.Quota("held", 2, time.Hour).Hold(background, key, 1)).Settle(background, 1), "its keys are in one slot")
+	}
 }
 
 // Concurrent calls of two clients, merged into batches, with denials that are remembered, and with budgets, are granted what the

@@ -149,9 +149,12 @@ func (r *run) heldFits() string {
 	return ""
 }
 
-// charges returns how often a server has charged the cost of a hold.
+// settlements returns how often the cost of a hold is charged in the end.
 func (r *run) settlements(o *outcome) (n int) {
 	for _, one := range r.runs {
+		if r.undone(one) {
+			continue
+		}
 		for _, c := range clausesOf(one.Words, one.Reply) {
 			if c.key == r.keyOf(o, 0) && c.n == o.Cost && slices.Contains(one.Words, "RELEASE") {
 				n++
