@@ -31,7 +31,7 @@ func (e *Entry) counts() bool {
 	return e.Member != "" && (e.Member[0] == slotsPrefix || e.Member[0] == extraPrefix)
 }
 
-// find finds the sum, unless it is the last entry already.
+// find finds the sum, which may be the last entry already.
 func (s *slots) find(c *Call, key int) ErrorCode {
 	k := &c.Keys[key]
 	s.entry = len(k.Entries)
@@ -84,7 +84,7 @@ func (s *slots) put(c *Call, key int, id string, n int64, at int) {
 	c.Host().Put(c, key, slotsPrefix, id, funnel.Micros(-n))
 }
 
-// settle writes the sum. It goes with the last member that it counts. What is put comes last.
+// settle writes the sum, or drops it if no member is left that it counts. It comes after all drops: C expects what is put last.
 func (s *slots) settle(c *Call, key int) {
 	switch {
 	case s.dropped > 0 && s.sum <= 0 && !s.added && !s.stays(c, key):
