@@ -49,7 +49,7 @@ func newLimiter(c store, m *rules.Limit) limiter {
 	case m.Algorithm == rules.SlidingWindow:
 		return c.Window(name, units, m.Period, hold)
 	case m.Algorithm == rules.FixedWindow && m.TimeZone.Location != nil && m.Period == rules.Periods["MONTH"]:
-		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location), hold)
+		return c.Quota(name, units, throttle.Month, throttle.In(m.TimeZone.Location), throttle.OnDay(max(m.StartsOn, 1)), hold)
 	case m.Algorithm == rules.FixedWindow:
 		return c.Quota(name, units, m.Period, throttle.In(m.TimeZone.Location), hold)
 	}

@@ -88,6 +88,7 @@ type (
 		Concurrency     *uint32
 		Hold            *time.Duration
 		TimeZone        zone    `yaml:"time_zone"`
+		StartsOn        int     `yaml:"starts_on"` // the day of a month; 0: the first
 		Excess          string  `words:"charge refuse"`
 		LateHits        *bool   `yaml:"late"`
 		OnFailure       Failure `yaml:"on_failure" words:"open closed local"`

@@ -54,9 +54,15 @@ func (m *Limit) WindowEnd(at time.Time) time.Time {
 	if m.TimeZone.Location == nil {
 		return time.Unix(0, at.UnixNano()).Add(m.Period - time.Duration(at.UnixNano())%m.Period)
 	}
-	year, month, day := at.In(m.TimeZone.Location).Date()
-	if m.Period == Periods["MONTH"] {
-		month, day = month+1, 0
+	zone := m.TimeZone.Location
+	year, month, day := at.In(zone).Date()
+	if m.Period != Periods["MONTH"] {
+		return time.Date(year, month, day+1, 0, 0, 0, 0, zone)
 	}
-	return time.Date(year, month, day+1, 0, 0, 0, 0, m.TimeZone.Location)
+	for ; ; month++ {
+		last := time.Date(year, month+1, 0, 0, 0, 0, 0, zone).Day()
+		if begin := time.Date(year, month, min(max(m.StartsOn, 1), last), 0, 0, 0, 0, zone); begin.After(at) {
+			return begin
+		}
+	}
 }

@@ -295,6 +295,8 @@ func (m *limitLevel) mistake(unit time.Duration, tag tagging) string {
 		{!slots && !m.Unlimited && (unit == 0 || !fits(&unit)), "invalid unit '" + m.Unit + "': second, minute, hour, day, week, month, year, or a time from 1ms to 10 years such as 15m, 36h or 90d"},
 		{(m.Burst != nil || locks) && m.Algorithm != GCRA, "burst and lockout need 'algorithm: gcra'"},
 		{or(m.Burst, 1) == 0, "burst is at least 1"},
+		{m.StartsOn != 0 && (m.TimeZone.Location == nil || unit != Periods["MONTH"] || m.StartsOn < 0 || m.StartsOn > 31),
+			"starts_on is 1 to 31, and needs a time_zone and the unit month"},
 		{m.TimeZone.Location != nil && !calendar, "time_zone needs 'algorithm: fixed_window' and the unit day or month"},
 		{header != (m.Max > 0) || header && !token.MatchString(m.Header), "header and max belong together: the header may bring another requests_per_unit, up to max"},
 		{header && (m.Burst != nil || m.RequestsPerUnit > m.Max), "with a header, requests_per_unit is at most max, and there is no burst"},

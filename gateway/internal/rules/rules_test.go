@@ -88,6 +88,8 @@ func TestParse_mistakes(t *testing.T) {
 		begin + rule + "    hold: 5s":                                                                                                  "f.yaml:6: rule d.a_b: hold needs concurrency",
 		begin + rule + "    time_zone: Local":                                                                                          `f.yaml:6: rule d.a_b: "Local" isn't a time zone`,
 		begin + rule + "    time_zone: UTC\n    algorithm: gcra":                                                                       "f.yaml:6: rule d.a_b: time_zone needs",
+		begin + "  rate_limit: {unit: day, time_zone: UTC, starts_on: 2}":                                                              "f.yaml:5: rule d.a_b: starts_on is 1 to 31",
+		begin + "  rate_limit: {unit: month, time_zone: UTC, starts_on: 32}":                                                           "f.yaml:5: rule d.a_b: starts_on is 1 to 31",
 		begin + "  rate_limit: {unit: week, time_zone: UTC}":                                                                           "f.yaml:5: rule d.a_b: time_zone needs",
 		begin + rule + "    excess: charge\nhash_tag: domain":                                                                          "f.yaml:6: rule d.a_b: 'excess: charge' cannot be combined",
 		begin + rule + "hash_tag: all":                                                                                                 `f.yaml:8: "all" is not one of [none domain descriptor]`,
