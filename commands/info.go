@@ -162,7 +162,8 @@ func (c *Call) infoWindow(k *Key) (err ErrorCode) {
 	return NoError
 }
 
-// ageOf returns how many ms have passed since an instant, rounded down. It is negative if a clock ahead of this one wrote it.
+// ageOf returns how many ms have passed since an instant, rounded down. It is negative if a clock ahead of this one
+// wrote it.
 func (c *Call) ageOf(at funnel.Micros) int64 {
 	age := c.Now - at
 	if age < 0 {
@@ -171,7 +172,8 @@ func (c *Call) ageOf(at funnel.Micros) int64 {
 	return int64(age / 1000)
 }
 
-// infoLeases replies how many slots are held, and the holders whose slots lapse last. counted says that some hold several.
+// infoLeases replies how many slots are held, and the holders whose slots lapse last. counted says that some hold
+// several.
 func (c *Call) infoLeases(k *Key, counted bool) (err ErrorCode) {
 	c.Host().Release(c, 0, 0)
 	c.Host().Newest(c, 0, maxHolders)

@@ -6,8 +6,8 @@ import (
 	"gothrottle/funnel"
 )
 
-// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the lease lapses. Other members
-// count the slots of leases of several: see slots.go.
+// Leases are a sorted set. A member is leasePrefix and the holder's id; its time is when the lease lapses. Other
+// members count the slots of leases of several: see slots.go.
 const leasePrefix = '\x02'
 
 // maxIDLen bounds the bytes of an id.
@@ -73,7 +73,8 @@ type leases struct {
 	numLapses int   // of lapses; 0: not known
 }
 
-// parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a peek.
+// parse reads limit, ttl, id and slots. A call for 0 slots has the quantity -1: it takes nothing, but differs from a
+// peek.
 func (l *leaseLimiter) parse(args []string, r *request) (limit int64, err ErrorCode) {
 	if l.Limit, err = limitArg(args[r.first]); err != NoError {
 		return 0, err

@@ -48,8 +48,8 @@ func (c *Call) misplacedShare() ErrorCode {
 	return NoError
 }
 
-// shared returns how many clauses before a clause with SHARE have what it shares: the one before it, but if a LEASE clause
-// shares units, the whole run of clauses of units.
+// shared returns how many clauses before a clause with SHARE have what it shares: the one before it, but if a LEASE
+// clause shares units, the whole run of clauses of units.
 func (c *Call) shared(clause int) (n int) {
 	if clauseKinds[c.Clauses[clause].kind].renews {
 		for n < clause && clauseKinds[c.Clauses[clause-1-n].kind].units {
@@ -125,9 +125,9 @@ func (l *limit) remains(c *Call, granted int64) {
 	c.Clauses[l.clause].Reply[2] = part.Left(l.used+granted, least)
 }
 
-// waits writes how long the tenants have to wait whose shares deny. If one of them asks for units, the clauses before it
-// store changed rates as if they had denied: usage must drain as the wait says. Where slots share units, the clauses before
-// are peeks, which store nothing.
+// waits writes how long the tenants have to wait whose shares deny. If one of them asks for units, the clauses before
+// it store changed rates as if they had denied: usage must drain as the wait says. Where slots share units, the clauses
+// before are peeks, which store nothing.
 func (c *Call) waits(mayLock bool) ErrorCode {
 	limits, asks := c.limits(), 0
 	for i := range limits {
@@ -161,8 +161,8 @@ func (c *Call) waits(mayLock bool) ErrorCode {
 	return NoError
 }
 
-// await returns how long it takes until a tenant's own limit and its share admit its quantity, within bounds. Between two
-// lapses of its log what it uses stays, so the clauses before it must admit so many units. They are asked next.
+// await returns how long it takes until a tenant's own limit and its share admit its quantity, within bounds. Between
+// two lapses of its log what it uses stays, so the clauses before it must admit so many units. They are asked next.
 func (l *limit) await(c *Call, units int64, low, high funnel.Micros) (longest funnel.Nanos, err ErrorCode) {
 	if d, ok := l.limiter.(drain); ok {
 		wait, end := d.wait(c, units), (high - c.Now).Nanos()
@@ -194,8 +194,8 @@ func (l *limit) await(c *Call, units int64, low, high funnel.Micros) (longest fu
 	return longest, NoError
 }
 
-// narrow bisects a log: it returns bounds within which no units of the clause lapse. The clause admits units at the upper
-// bound and not at the lower one, as before.
+// narrow bisects a log: it returns bounds within which no units of the clause lapse. The clause admits units at the
+// upper bound and not at the lower one, as before.
 func (l *limit) narrow(c *Call, units int64, low, high funnel.Micros) (_, _ funnel.Micros, err ErrorCode) {
 	t := l.limiter.(tenant)
 	_, _, last := t.use(c)

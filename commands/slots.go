@@ -2,9 +2,9 @@ package commands
 
 import "gothrottle/funnel"
 
-// A lease of several slots has a second member: slotsPrefix and the id, whose score is the number of slots. The score of
-// the member extraPrefix is the sum of slots - 2 over all such members. So the slots of a sorted set are its length - 1 plus
-// that score, or its length if it has no such member. These scores are positive, unlike those of leases.
+// A lease of several slots has a second member: slotsPrefix and the id, whose score is the number of slots. The score
+// of the member extraPrefix is the sum of slots - 2 over all such members. So the slots of a sorted set are its length
+// - 1 plus that score, or its length if it has no such member. These scores are positive, unlike those of leases.
 const (
 	slotsPrefix = '\x03'
 	extraPrefix = '\x04'
@@ -48,8 +48,8 @@ func (s *slots) find(c *Call, key int) ErrorCode {
 	return NoError
 }
 
-// of returns how many slots a lease has, and the index in Key.Entries of the member that says so; 0 if there's none: the
-// lease comes before it.
+// of returns how many slots a lease has, and the index in Key.Entries of the member that says so; 0 if there's none:
+// the lease comes before it.
 func (s *slots) of(c *Call, key int, id string) (n int64, at int, err ErrorCode) {
 	k := &c.Keys[key]
 	if at = len(k.Entries); !s.several || !c.Host().Find(c, key, slotsPrefix, id) {
@@ -84,7 +84,8 @@ func (s *slots) put(c *Call, key int, id string, n int64, at int) {
 	c.Host().Put(c, key, slotsPrefix, id, funnel.Micros(-n))
 }
 
-// settle writes the sum, or drops it if no member is left that it counts. It comes after all drops: C expects what is put last.
+// settle writes the sum, or drops it if no member is left that it counts. It comes after all drops: C expects what is
+// put last.
 func (s *slots) settle(c *Call, key int) {
 	switch {
 	case s.dropped > 0 && s.sum <= 0 && !s.added && !s.stays(c, key):
@@ -114,10 +115,12 @@ type lapse struct {
 	used int64
 }
 
-// allFree are the slots in use after the last lapse that a call looks at: few enough for every call, whose wait then ends there.
+// allFree are the slots in use after the last lapse that a call looks at: few enough for every call, whose wait then
+// ends there.
 const allFree = -1 << 50
 
-// lapses returns the next lapses of leases of several slots. If lapsed leases are left, the next call may find their slots free.
+// lapses returns the next lapses of leases of several slots. If lapsed leases are left, the next call may find their
+// slots free.
 func (l *leaseLimiter) lapses(c *Call) ([]lapse, ErrorCode) {
 	all, used, k := c.scratch.lapses[l.key][:], l.state.Used, &c.Keys[l.key]
 	if l.rest {
@@ -158,8 +161,8 @@ func (l *leaseLimiter) laterSlots(c *Call, at funnel.Micros) (used int64, next f
 	return used, noLapse, err
 }
 
-// weigh counts the slots in use where leases have several slots: all but those of lapsed leases. Where more have lapsed than
-// a call removes, the slots of the rest count.
+// weigh counts the slots in use where leases have several slots: all but those of lapsed leases. Where more have lapsed
+// than a call removes, the slots of the rest count.
 func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 	k, id := &c.Keys[l.key], c.Args[l.word]
 	if err := l.find(c, l.key); err != NoError || !l.several {
@@ -202,8 +205,8 @@ func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 	return err
 }
 
-// applySlots removes what counts the slots of leases that go, and counts those that are taken. If no lease stays, the key is
-// deleted, whatever else it holds.
+// applySlots removes what counts the slots of leases that go, and counts those that are taken. If no lease stays, the
+// key is deleted, whatever else it holds.
 func (l *leaseLimiter) applySlots(c *Call, denied bool) {
 	s, k, holds := &l.slots, &c.Keys[l.key], l.state.Own != 0
 	frees := l.frees && !denied
