@@ -33,7 +33,6 @@ type Conn struct {
 	found     atomic.Bool    // go-redis has found the masters of a cluster
 	sha       any            // of the script, nil if the module decides
 	base      time.Time      // the times of circuits count from here
-	advised   atomic.Int64   // when the log last had a record of a missing module: see due
 	away      atomic.Bool    // the log has said that the server is unavailable
 	open      atomic.Int64   // how many circuits are
 	failed    atomic.Int64   // when one of them opened or its pause got longer, by Now
