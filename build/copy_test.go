@@ -78,6 +78,9 @@ func TestNewCommand(t *testing.T) {
 	}
 	lacks(`no section "GO.TOY"`, "./commands")
 	write(t, path("docs/commands.md"), reference+toy.Replace(find(t, reference, `(?s)(\n## GO.QUOTA\n.*?\n)\n## `)))
+	lacks("docs/one-page.md lacks \"GO.TOY ", "./commands")
+	onePage := read(t, "docs/one-page.md")
+	write(t, path("docs/one-page.md"), onePage+"\n"+toy.Replace(find(t, onePage, `\n(GO.QUOTA .*\n)`)))
 	lacks("the changelog does not name the command", "-run", "TestVersion", "./build")
 	lacks("no transcript has a case with @sample of GO.TOY", "./commands")
 	write(t, path("tests/corpus/toy.txt"), toyCalls)
