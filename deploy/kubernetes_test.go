@@ -231,10 +231,10 @@ func TestChart_packed(t *testing.T) {
 	}
 	out, err := exec.Command(program, "package", "chart", "--destination", folder).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	out, err = exec.Command("sh", "-c", "tar -tzf "+folder+"/*.tgz | grep / | grep -v /templates/ | sort").Output()
+	out, err = exec.Command("sh", "-c", "tar -tzf "+folder+"/*.tgz | cut -d / -f 2- | grep -v ^templates/ | sort").Output()
 	require.NoError(t, err)
-	assert.Equal(t, strings.Fields(`gothrottle/.helmignore gothrottle/Chart.yaml gothrottle/envoy-ai-gateway.yaml gothrottle/gateway/alerts.yml
-		gothrottle/monitoring/alerts.yml gothrottle/monitoring/exporter.lua gothrottle/monitoring/prometheus.yml gothrottle/values.schema.json gothrottle/values.yaml`), strings.Fields(string(out)))
+	assert.Equal(t, strings.Fields(`.helmignore Chart.yaml envoy-ai-gateway.yaml gateway/alerts.yml monitoring/alerts.yml monitoring/exporter.lua
+		monitoring/prometheus.yml values.schema.json values.yaml`), strings.Fields(string(out)))
 }
 
 // The values for Valkey's chart are fields that the chart knows, and load the module.
