@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,6 +145,37 @@ func TestHold_ticket(t *testing.T) {
 		for _, ticket := range []string{"x", ".y", "x.", h.Ticket()[1:] + "!"} {
 			require.ErrorIs(t, only(c.Resume(ticket, parts...)), throttle.ErrParams, ticket)
 		}
+	})
+}
+
+// E counts from when a call is sent, however late its reply. A renewal that comes too late takes nothing, and a hold whose reply is
+// lost is given back at each level.
+func TestHold_late(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
+		late, lost := time.Duration(0), false
+		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
+			err := s.Process(ctx, cmd)
+			if time.Sleep(late); lost {
+				return errors.New("the reply is lost")
+			}
+			return err
+		}), throttle.Timeout(20*time.Second), throttle.Holds(30*time.Second, time.Hour))
+		user, team := c.Quota("user", 100, time.Hour), c.Rate("team", throttle.PerHour(1000))
+
+		late = 10 * time.Second
+		_, end, _ := strings.Cut(must(user.Hold(background, "{acme}bob", 50)).Ticket(), ".")
+		require.Equal(t, time.Now().Add(17*time.Second).UnixMilli(), must(strconv.ParseInt(end, 36, 64)), "sent + ttl - ttl/10")
+
+		late = 0
+		s.Advance(time.Minute) // it has lapsed, and the next renewal comes
+		time.Sleep(15 * time.Second)
+		require.Equal(t, int64(100), left(t, user, "{acme}bob"))
+
+		lost = true
+		require.ErrorIs(t, only(user.Hold(background, "{acme}bob", 50, team.Part("{acme}", 200))), throttle.ErrUnavailable)
+		lost = false
+		time.Sleep(time.Second)
+		require.Zero(t, s.Keys(), "nothing is held at any level")
 	})
 }
 
