@@ -5,12 +5,12 @@
 //
 // It takes ADDR (host:port of the server) and PORT (to listen on, at 127.0.0.1) from the environment. It answers
 // GET /?user=NAME with 200, or with 429 and the headers RateLimit, RateLimit-Policy and Retry-After, and a request without
-// a user with 400. It also starts while the server is away, and logs "no decision" once for each time that the server is
+// a user with 400. It also starts while the server is unavailable, and logs "no decision" once for each time that the server is
 // away. If the module is missing, it exits with a status above 0 and a message that names GO.THROTTLE.
 //
 // If SCRIPT is 1, it decides by the script; those without our client also take the name of the file. Programs in Java don't.
 //
-// It has a time limit far below patience, sends a call once, and has a policy for a server that is away. With
+// It has a time limit far below patience, sends a call once, and has a policy for a server that is unavailable. With
 // GET /wait?user=NAME&units=N, it waits as long as retry_after says and sends again, three times at most, and never waits on -1.
 package examples
 
@@ -35,7 +35,7 @@ import (
 	servers "gothrottle/tests/server"
 )
 
-// The policies of an example: what it answers while the server is away.
+// The policies of an example: what it answers while the server is unavailable.
 const (
 	open   = http.StatusOK
 	closed = http.StatusServiceUnavailable
@@ -49,12 +49,12 @@ type example struct {
 	away    int      // the policy: open or closed
 	adapter bool     // a store of a framework: the framework names the key, sets the headers, and does not wait
 	block   int      // how many seconds a denial blocks its user; 0: it does not
-	insured bool     // while the server is away it decides by itself
+	insured bool     // while the server is unavailable it decides by itself
 	sharing int      // 1 if all requests share a connection
 	env     string   // set beside the server's address
 	client  bool     // it uses our client
 	guards  bool     // it only guards GET /: it neither waits nor has units
-	says    string   // what it logs when the server goes away; "no decision" if empty
+	says    string   // what it logs when the server becomes unavailable; "no decision" if empty
 }
 
 // php checks the server, and then serves the file.
@@ -94,7 +94,7 @@ func onNode(name string, e example) example {
 	return e
 }
 
-// patience is how long a request may take while the server is away: far above the time limits of the examples, below the
+// patience is how long a request may take while the server is unavailable: far above the time limits of the examples, below the
 // time after which clients without limits give up.
 const patience = 8 * time.Second
 
@@ -191,7 +191,7 @@ func (p *program) outage(s *server, how string, begin, end func()) {
 	require.Equal(p.t, first, late.outages(), late.said())
 	for n := 0; p.insured && how == "killed" && n < 6; n++ {
 		want := map[bool]int{true: http.StatusOK, false: http.StatusTooManyRequests}[n < 5]
-		require.Equal(p.t, want, p.ask("insured").StatusCode, "request %d while the server is away", n)
+		require.Equal(p.t, want, p.ask("insured").StatusCode, "request %d while the server is unavailable", n)
 	}
 	end()
 	p.comesBack(s, how)
@@ -282,7 +282,7 @@ var refusals = []string{
 	"ERR max number of clients reached",
 }
 
-// refused wants the policy of a server that is away also for a server that cannot decide.
+// refused wants the policy of a server that is unavailable also for a server that cannot decide.
 func (p *program) refused(s *server) {
 	for i, refusal := range refusals {
 		s.Change(func(f *resp.Faults) { f.Writes = refusal })

@@ -92,7 +92,7 @@ func newProgram(set *settings, out io.Writer) (*program, error) {
 	for _, name := range set.unused {
 		set.log.Warn("a setting has no effect: see docs/gateway.md", "name", name)
 	}
-	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is away
+	logging.Disable() // it has a line for each connection that fails; package throttle logs once that the server is unavailable
 	rdb := redis.NewUniversalClient(set.redis)
 	e, err := engine.New(rdb, set.engine, set.log)
 	if err != nil {

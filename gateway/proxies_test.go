@@ -48,7 +48,7 @@ func block(t *testing.T, language, text string) string {
 	return all[at]
 }
 
-// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is away, hangs, has no
+// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is unavailable, hangs, has no
 // rules and no such domain, and the file around the page's block in a language.
 var proxies = map[string]struct {
 	program                    []string
@@ -102,7 +102,7 @@ func answers(t *testing.T, at string, status int) {
 }
 
 // Behind each proxy requests are admitted and refused, with the headers of the rule, whatever a client writes into headers.
-// While the server or the gateway is away each request is answered.
+// While the server or the gateway is unavailable each request is answered.
 func TestProxies(t *testing.T) {
 	for name, proxy := range proxies {
 		t.Run(name, func(t *testing.T) {

@@ -196,7 +196,7 @@ func (p *play) heal() {
 func (p *play) noticed(away bool) {
 	shown := strings.Contains(p.page(p.t, p.debug+"/metrics"), "\ngothrottle_gateway_server_away 1\n")
 	if shown != away || !p.healthy() {
-		p.fail("noticed", "with the fault %q the server is away: %t, and the gateway healthy: %t", p.fault, shown, p.healthy())
+		p.fail("noticed", "with the fault %q the server is unavailable: %t, and the gateway healthy: %t", p.fault, shown, p.healthy())
 	}
 }
 

@@ -142,7 +142,7 @@ func TestXDS(t *testing.T) {
 	m.server.Stop()
 	m.serve(t)
 	becomes("3", 8, limited("DAY", "8"))
-	require.Contains(t, g.log(), "the xDS server is away")
+	require.Contains(t, g.log(), "the xDS server is unavailable")
 	becomes("4", 0)
 }
 

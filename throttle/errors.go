@@ -12,7 +12,7 @@ import (
 // errors.Is finds these in the errors of this package.
 var (
 	// ErrUnavailable: nobody decided. There was no reply in time or no connection, the server cannot write (loading,
-	// out of memory, a replica, a cluster that is down), or it refuses this client (a changed password or permission).
+	// out of memory, a replica, a cluster that is unavailable), or it refuses this client (a changed password or permission).
 	// Other error replies count too, such as a proxy's, unless they begin with ERR. A sent call may have taken its
 	// units.
 	ErrUnavailable = wire.ErrUnavailable

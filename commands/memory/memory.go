@@ -1,5 +1,5 @@
 // Package memory runs the commands over maps in this process, without a server. It decides exactly as the module does,
-// because the handlers are the same. The gateway limits with it while its server is away, and the tests of package throttle
+// because the handlers are the same. The gateway limits with it while its server is unavailable, and the tests of package throttle
 // and of its users run on it.
 //
 // This package isn't an API: it may change with every version.

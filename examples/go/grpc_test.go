@@ -78,7 +78,7 @@ func TestGRPC_keys(t *testing.T) {
 	require.Equal(t, "{ip:}", ByPeer(t.Context()))
 }
 
-// While the server is away calls go on, unless the client fails closed or the caller's deadline has passed. Other errors are
+// While the server is unavailable calls go on, unless the client fails closed or the caller's deadline has passed. Other errors are
 // internal.
 func TestGRPC_withoutDecision(t *testing.T) {
 	for _, row := range []struct {

@@ -12,8 +12,8 @@ def user():
     g.user = request.args["user"]  # better: from the session
 
 limiter = Limiter(lambda: g.user, app=app, storage_uri="gothrottle://" + os.environ["ADDR"], strategy="moving-window",
-                  headers_enabled=True, in_memory_fallback_enabled=True,  # each process decides while the server is away
-                  swallow_errors=True,  # else requests that are under way when the server goes away are answered with 500
+                  headers_enabled=True, in_memory_fallback_enabled=True,  # each process decides in an outage
+                  swallow_errors=True,  # else requests that are under way when an outage begins are answered with 500
                   storage_options={"script": os.environ.get("SCRIPT") == "1"})
 
 @app.route("/")

@@ -47,7 +47,7 @@ const apps = {
     await app.listen(port, '127.0.0.1');
   },
 
-  flexible() { // decides by itself while the server is away
+  flexible() { // decides by itself while the server is unavailable
     const limits = { points: 5, duration: 60, blockDuration: 30, keyPrefix: 'app' };
     const limiter = new RateLimiterGothrottle({ ...limits, client, insuranceLimiter: new RateLimiterMemory(limits) });
     express().get('/', (req, res) => {

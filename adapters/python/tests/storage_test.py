@@ -159,7 +159,7 @@ class Storage(unittest.TestCase):
     def test_away(self):
         for kind in "", "s", "+sentinel", "+cluster", "+unix":
             for uri in f"gothrottle{kind}://127.0.0.1:1/main", f"async+gothrottle{kind}://127.0.0.1:1/main":
-                with self.subTest(uri):  # a storage of a server that is away can be made
+                with self.subTest(uri):  # a storage of a server that is unavailable can be made
                     async def check(): return await done(storage_from_string(uri).check())
                     self.assertFalse(asyncio.run(check()))
 

@@ -1,4 +1,4 @@
-// Package engine decides: it asks the server, or does as a rule says while the server is away.
+// Package engine decides: it asks the server, or does as a rule says while the server is unavailable.
 package engine
 
 import (

@@ -85,7 +85,7 @@ const (
 	Concurrency   Algorithm = "concurrency"
 )
 
-// Failure names the decision while the server is away.
+// Failure names the decision while the server is unavailable.
 type Failure string
 
 const (

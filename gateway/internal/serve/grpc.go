@@ -57,7 +57,7 @@ func New(o Options, e *engine.Engine) *Service {
 	s := &Service{Options: o, Health: health.NewServer(), engine: e, metrics: newMetrics(o.Near)}
 	s.metrics.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Namespace: space, Name: "local_keys_dropped_total",
 		Help: "Keys that on_failure: local counted and that began again, because there were more than LOCAL_KEYS."}, func() float64 { return float64(e.Memory.Dropped()) }))
-	s.Stale = s.metrics.gauge("rules_stale", "1: newer rules were refused, or the xDS server is away.")
+	s.Stale = s.metrics.gauge("rules_stale", "1: newer rules were refused, or the xDS server is unavailable.")
 	s.Away = s.metrics.gauge("server_away", "1: Redis or Valkey does not answer, or refuses the gateway.")
 	s.Rules.Store(&rules.Set{})
 	s.Ready(true)

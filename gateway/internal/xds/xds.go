@@ -54,7 +54,7 @@ func (o *Options) Receive(ctx context.Context, load func(version string, files [
 		}
 		away(err)
 		wait := pause/2 + rand.N(pause/2+1)
-		log.Warn("the xDS server is away: the rules stay as they are", "server", o.Server, "again in", wait, "error", err)
+		log.Warn("the xDS server is unavailable: the rules stay as they are", "server", o.Server, "again in", wait, "error", err)
 		time.Sleep(wait)
 	}
 }
