@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -169,7 +170,8 @@ func (h *Hold) take(ctx context.Context, one bool) (Result, error) {
 	case err == nil && r.Allowed:
 		h.set(id, sent)
 	case mayHold(err):
-		h.l.c.conn.Start(func() { _ = h.giveBack(id) })
+		there := &Hold{l: h.l, parts: slices.Clone(h.parts)} // this process may decide in the meantime: see move
+		h.l.c.conn.Start(func() { _ = there.giveBack(id) })
 	}
 	return r, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -152,10 +153,11 @@ func TestHold_ticket(t *testing.T) {
 // lost is given back at each level.
 func TestHold_late(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
-		late, lost := time.Duration(0), false
+		var late time.Duration
+		var lost atomic.Bool
 		c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
 			err := s.Process(ctx, cmd)
-			if time.Sleep(late); lost {
+			if time.Sleep(late); lost.Load() {
 				return errors.New("the reply is lost")
 			}
 			return err
@@ -171,9 +173,11 @@ func TestHold_late(t *testing.T) {
 		time.Sleep(15 * time.Second)
 		require.Equal(t, int64(100), left(t, user, "{acme}bob"))
 
-		lost = true
+		lost.Store(true)
 		require.ErrorIs(t, only(user.Hold(background, "{acme}bob", 50, team.Part("{acme}", 200))), throttle.ErrUnavailable)
-		lost = false
+		here := must(c.Quota("user", 100, time.Hour, throttle.FailLocal(0.5)).Hold(background, "{acme}bob", 50))
+		require.Equal(t, "failed-local", here.Source)
+		lost.Store(false)
 		time.Sleep(time.Second)
 		require.Zero(t, s.Keys(), "nothing is held at any level")
 	})
@@ -235,7 +239,7 @@ func TestHold_clientCloses(t *testing.T) {
 		s.Fail(errors.New("away"))
 		result := make(chan error)
 		go func() { result <- unsettled.Settle(background, 30) }()
-		time.Sleep(time.Second)
+		time.Sleep(1500 * time.Millisecond) // between two tries
 		s.Fail(nil)
 		require.NoError(t, c.Close())
 		require.Error(t, <-result)
