@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"gothrottle/commands/memory"
 	"gothrottle/commands/memory/resp"
 )
 
@@ -98,6 +99,23 @@ func testReset(t *testing.T) {
 		_, text = g.operates(t, "POST", "/explain", "fixed=a")
 		require.Contains(t, text, "nobody knows what is in use")
 	}
+}
+
+// The status says that a limit isn't reset, also after one that is.
+func TestReset_partly(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := inMemory(t)
+		g := inside(t, s, "domain: web\nhttp: {rules: ["+
+			"{name: one, rate_limit: {unit: day, requests_per_unit: 2}}, {name: two, rate_limit: {unit: hour, requests_per_unit: 2}}]}")
+		s.Change(func(f *resp.Faults) {
+			f.Reply = func(words []string) (any, bool) {
+				return memory.Error("READONLY not here"), strings.EqualFold(words[0], "DEL") && strings.Contains(words[1], "two")
+			}
+		})
+		status, text := g.operates(t, "DELETE", "/explain?rule=*", "")
+		require.Equal(t, 503, status, text)
+		require.Regexp(t, "^reset: web.http.one at .*\nNOT reset: web.http.two at ", text)
+	})
 }
 
 // /top merges what the masters count, if it is on.

@@ -67,31 +67,36 @@ func (s *Service) reset(w http.ResponseWriter, r *http.Request) {
 			found = append(found, h.Match(r)...)
 		}
 	}
-	var known []string
-	rule, done := rules.Pattern(r.URL.Query().Get("rule")), 0
+	var known, lines []string
+	rule, status := rules.Pattern(r.URL.Query().Get("rule")), http.StatusOK
 	for _, f := range found {
 		if f.Limit == nil || f.Unlimited {
 			continue
 		}
 		if known = append(known, f.Path); rule.Match(f.Path) {
-			s.resetOne(w, r, f)
-			done++
+			line, err := s.resetOne(r, f)
+			if lines = append(lines, line); err != nil {
+				status = http.StatusServiceUnavailable
+			}
 		}
 	}
-	if done == 0 {
+	if lines == nil {
 		http.Error(w, fmt.Sprintf("nothing is reset: add ?rule= with a rule of the request, or a pattern such as *: %q", known), http.StatusBadRequest)
+		return
 	}
+	w.WriteHeader(status)
+	fmt.Fprintln(w, strings.Join(lines, "\n"))
 }
 
-func (s *Service) resetOne(w http.ResponseWriter, r *http.Request, f rules.Found) {
+// resetOne resets a limit, and returns a line that says so.
+func (s *Service) resetOne(r *http.Request, f rules.Found) (line string, err error) {
 	before := s.engine.Describe(r.Context(), f)
-	err := s.engine.Reset(r.Context(), f)
+	err = s.engine.Reset(r.Context(), f)
 	s.engine.Log.Info("a limit is reset", "rule", f.Path, "before", before, "by", r.RemoteAddr, "error", err)
 	if err != nil {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		before += ": " + err.Error()
+		return fmt.Sprintf("NOT reset: %s: %v", before, err), err
 	}
-	fmt.Fprintf(w, "%s: %s\n", map[bool]string{true: "reset", false: "NOT reset"}[err == nil], before)
+	return "reset: " + before, nil
 }
 
 // top shows the keys that the server has denied most often.
