@@ -111,7 +111,7 @@ func (l *leaseLimiter) judge(c *Call, quantity int64, _ bool) (_ *funnel.Verdict
 	return &l.v.Verdict, err
 }
 
-// lost reports whether a call is limited for ever because the id holds nothing.
+// lost reports whether no wait helps a call, because the id holds nothing.
 func (l *leaseLimiter) lost() bool { return l.state.Own == 0 && (l.frees || l.Slots == 0) }
 
 func (l *leaseLimiter) use(c *Call) (used, left int64, last funnel.Micros) {

@@ -27,7 +27,7 @@ var release = Command{
 
 var releaseKind = clauseKind{
 	keyword: "RELEASE",
-	summary: "Gives an id's slots back; limited for ever if it holds none.",
+	summary: "Gives an id's slots back; denied, with retry_after -1, if it holds none.",
 	args:    []Arg{argID},
 	words:   1,
 	state:   KindZset,

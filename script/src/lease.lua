@@ -86,7 +86,7 @@ function make.LEASE()
       return e and lease.check(e).time > go.now and e.time or r.latest
     end,
 
-    -- lost reports whether a call is limited for ever, because the id holds nothing.
+    -- lost reports whether no wait helps a call, because the id holds nothing.
     lost = function(r) return not r.own and (r.limiter.frees or r.slots == 0) end,
 
     judge = function(r, quantity)
