@@ -27,7 +27,7 @@ test-%: ## one part, or test-nightly: build/test-PART.sh
 planted: ## put defects into copies, and show what finds them (ONLY=)
 	@build/planted.sh
 
-bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1)
+bench: ## measure what calls cost: docs/benchmarks.md (QUICK=1: a table, in a minute)
 	@build/bench.sh
 
 bench-client: ## measure the Go and Node clients beside others: docs/go.md

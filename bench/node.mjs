@@ -38,7 +38,7 @@ const contenders = {
   'gothrottle_by_script': await ours('rate', { script: true }),
   'gothrottle,_window': await ours('window'),
   'rate-limiter-flexible': async (key) => (await flexible.consume(key)).remainingPoints >= 0,
-  '@upstash/ratelimit,_sliding_window': async (key) => (await upstash.limit(key)).success,
+  '@upstash_ratelimit,_sliding_window': async (key) => (await upstash.limit(key)).success,
 };
 
 const [, version] = /redis_version:(\S+)/.exec(await client.info('server'));

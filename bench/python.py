@@ -54,7 +54,7 @@ def in_tasks(make, keys):
 
 
 def plain():
-    pool = redis.asyncio.BlockingConnectionPool.from_url(URL, max_connections=64)
+    pool = redis.asyncio.BlockingConnectionPool.from_url(URL, max_connections=TASKS)
     client = redis.asyncio.Redis(connection_pool=pool)
 
     async def ask(key):
@@ -85,7 +85,7 @@ contenders = {
     "limits,_moving_window,_threads": (in_threads, lambda key: moving.hit(item, key)),
     "gothrottle.aio": (in_tasks, ours()),
     "gothrottle.aio_by_script": (in_tasks, ours(script=True)),
-    "redis.asyncio,_64_connections": (in_tasks, plain)}
+    "redis.asyncio,_256_connections": (in_tasks, plain)}
 for keys in 1, 10_000:
     for name, (measure, ask) in contenders.items():
         server.flushall()

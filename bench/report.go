@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -19,8 +20,9 @@ type page struct {
 	blocks func(*figures) map[string]string
 }
 
-var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"benchmarks.md", []string{"holds.txt"}, holds},
-	{"go.md", []string{"client.txt"}, clients}}
+var pages = []page{{"benchmarks.md", []string{"instructions.txt", "costs.txt"}, costs}, {"benchmarks.md", []string{"latency.txt"}, latency},
+	{"benchmarks.md", []string{"holds.txt"}, holds}, {"benchmarks.md", []string{"node.txt"}, others("Node")},
+	{"benchmarks.md", []string{"python.txt"}, others("Python")}, {"go.md", []string{"client.txt"}, clients}}
 
 func main() {
 	if err := report(os.Args[1], os.Args[2], os.Args[3], os.Args[4:]); err != nil {
@@ -33,6 +35,10 @@ func main() {
 func report(samples, results, docs string, runs []string) error {
 	for _, run := range runs {
 		f, err := summarise(filepath.Join(samples, run+".txt"))
+		if err == nil && run == "quick" {
+			fmt.Print(few(f))
+			return nil
+		}
 		if err = errors.Join(err, f.write(filepath.Join(results, run+".txt"))); err != nil {
 			return err
 		}
@@ -115,7 +121,11 @@ func table(f *figures, first string, servers, rows []string, columns ...column) 
 				lines[1] += "---:|"
 			}
 			for i, row := range rows {
-				median, interval := f.of(server, line{c.kind, row, c.unit}).in(c.per).cells(c.format)
+				s := f.of(server, line{c.kind, row, c.unit}).in(c.per)
+				median, interval := s.cells(c.format)
+				if _, target, found := strings.Cut(row, " <= "); found && s.misses(target) {
+					median += " ✗"
+				}
 				lines[i+2] += " " + median + " |"
 				if c.spread {
 					lines[i+2] += " " + interval + " |"
@@ -144,6 +154,27 @@ func costs(f *figures) map[string]string {
 	return blocks
 }
 
+// misses says whether the figure is above a target.
+func (s spread) misses(target string) bool {
+	most, err := strconv.ParseFloat(target, 64)
+	return err != nil || s.median > most
+}
+
+// latencies are the columns of a table of latencies.
+var latencies = []column{{"median µs, $", "Latency", "p50-ns", "%.0f", 1000, true, false}, {"p99 µs, $", "Latency", "p99-ns", "%.0f", 1000, true, true}}
+
+// latency returns the latencies in docs/benchmarks.md.
+func latency(f *figures) map[string]string {
+	return map[string]string{"latency": table(f, "one connection", f.servers, f.rows("Latency"), latencies...) + "\n" + origin(f)}
+}
+
+// few returns what QUICK=1 prints.
+func few(f *figures) string {
+	return "\n" + origin(f) + "\n" + table(f, "", f.servers, f.rows("CPU"), append([]column{
+		{"server CPU, µs", "CPU", "cpu-ns/op", "%.2f", 1000, true, false}}, latencies...)...) + "\n" + table(f, "ratios of CPU", f.servers, f.rows("Ratio"),
+		column{"$", "Ratio", "ratio", "%#.3g", 1, true, false})
+}
+
 // holds returns the figures of holds in docs/benchmarks.md.
 func holds(f *figures) map[string]string {
 	column := func(heading, unit, format string, per float64) column {
@@ -151,6 +182,21 @@ func holds(f *figures) map[string]string {
 	}
 	return map[string]string{"holds": table(f, "50 callers", f.servers[:1], f.rows("Holds"), column("holds/s", "holds/s", "%.0f", 1),
 		column("median, ms", "p50-ns", "%.2f", 1e6), column("p99, ms", "p99-ns", "%.2f", 1e6)) + "\n" + origin(f)}
+}
+
+// others returns the figures of a language's clients in docs/benchmarks.md.
+func others(kind string) func(f *figures) map[string]string {
+	return func(f *figures) map[string]string {
+		var columns []column
+		for _, load := range [][2]string{{"1", "1 key"}, {"10000", "10,000 keys"}} {
+			of := func(heading, unit, format string, per float64) column {
+				return column{heading + ", " + load[1], kind + "/keys=" + load[0], unit, format, per, false, false}
+			}
+			columns = append(columns, of("calls/s", "ops/s", "%.0f", 1), of("server µs", "server-ns/op", "%.2f", 1000), of("client µs", "client-ns/op", "%.1f", 1000),
+				of("p99 ms", "p99-ms", "%.1f", 1))
+		}
+		return map[string]string{kind: table(f, kind, f.servers, f.rows(columns[0].kind), columns...) + "\n" + origin(f)}
+	}
 }
 
 // clients returns the figures of docs/go.md.

@@ -22,7 +22,7 @@ type row struct {
 	paced   int    // calls go out at a steady rate, so that each key gets this many in a period
 	times   int    // calls that make one op, if there are several
 	full    string // the call that fills keys for the measurement of memory, if it is another
-	also    string // what is measured beside CPU: M memory, A append-only file, P pinned to one CPU
+	also    string // what is measured beside CPU: M memory, A append-only file, P pinned to one CPU, L latency
 	load    string // a module, or the file of a Lua script
 	config  string // a configuration of the module
 }
@@ -69,15 +69,16 @@ func rows(also string) []row {
 		{name: "PING at windows' rate", call: "PING", verdict: anything, paced: 95},
 		{name: "INCR", call: "INCR {key}", verdict: anything, also: "A"},
 		{name: "INCR hot key", call: "INCR {key}", keys: 1, verdict: anything},
-		{name: "SET PX", call: "SET {key} 1 PX 60000", verdict: anything, also: "MAP"},
+		{name: "SET PX", call: "SET {key} 1 PX 60000", verdict: anything, also: "MAPL"},
 		{name: "any module: reply, hot key", load: plain, call: "PLAIN.LEAST {key} 1", keys: 1},
 		{name: "any module: and read, hot key", load: plain, call: "PLAIN.LEAST {key} 2", warm: "PLAIN.LEAST {key} 4", keys: 1},
 		{name: "any module: and read", load: plain, call: "PLAIN.LEAST {key} 2", warm: "PLAIN.LEAST {key} 4"},
 		{name: "any module: and write", load: plain, call: "PLAIN.LEAST {key} 4"},
-		throttle("GO.THROTTLE", rate, row{full: "GO.THROTTLE {key} " + fullRate, also: "MAP"}),
+		throttle("GO.THROTTLE", rate, row{full: "GO.THROTTLE {key} " + fullRate, also: "MAPL"}),
 		throttle("GO.THROTTLE with a rest", restRate, row{full: "GO.THROTTLE {key} 100 7 60 14", also: "MA"}),
 		throttle("GO.THROTTLE hot key", hotRate, row{keys: 1}),
-		throttle("GO.THROTTLE denied", "0 1 3600", row{keys: 1, verdict: denied, also: "AP"}),
+		throttle("GO.THROTTLE 15 30 60", "15 30 60", row{keys: 1, verdict: anything, also: "L"}), // redis-cell's published parameters
+		throttle("GO.THROTTLE denied", "0 1 3600", row{keys: 1, verdict: denied, also: "APL"}),
 		throttle("GO.THROTTLE denied, counted", "0 1 3600", row{keys: 1, verdict: denied, config: counted}),
 		throttle("GO.THROTTLE denied, all keys", "0 1 3600", row{verdict: denied}),
 		throttle("GO.THROTTLE denied, all keys, counted", "0 1 3600", row{verdict: denied, config: counted}),
@@ -89,12 +90,12 @@ func rows(also string) []row {
 		{name: "GO.POLICY", config: "gothrottle.policies k THROTTLE 1000000 60 3600s", call: "GO.POLICY k:{n}", warm: "GO.POLICY k:{n} {phase}"},
 		{name: "GO.INFO", call: "GO.INFO {key}", warm: "GO.THROTTLE {key} " + rate, verdict: anything},
 		{name: "GO.THROTTLE_RO", call: "GO.THROTTLE_RO {key} " + rate, warm: "GO.THROTTLE {key} " + rate},
-		{name: "GO.WINDOW 100", call: "GO.WINDOW {key} 100 {period} MS", paced: 95, also: "MAP"},
+		{name: "GO.WINDOW 100", call: "GO.WINDOW {key} 100 {period} MS", paced: 95, also: "MAPL"},
 		{name: "GO.WINDOW 10^4", call: "GO.WINDOW {key} 10000 {period} 100 MS", paced: 95},
 		{name: "GO.WINDOW 10^6", call: "GO.WINDOW {key} 1000000 {period} 10000 MS", paced: 95, also: "MA"},
 		{name: "GO.WINDOW 1000 EXACT", call: "GO.WINDOW {key} 1000 {period} MS EXACT", paced: 950},
 		{name: "GO.QUOTA", call: "GO.QUOTA {key} 1000000 60", also: "MAP"},
-		{name: "GO.ALL 3 cells", call: fmt.Sprintf(threeCells, "1"), warm: fmt.Sprintf(threeCells, "{phase}"), also: "MA"},
+		{name: "GO.ALL 3 cells", call: fmt.Sprintf(threeCells, "1"), warm: fmt.Sprintf(threeCells, "{phase}"), also: "MAL"},
 		{name: "GO.ALL 3 keys", call: fmt.Sprintf(threeKeys, "1"), warm: fmt.Sprintf(threeKeys, "{phase}"), also: "AP"},
 		{name: "GO.ALL tenant", call: "GO.ALL a{n} THROTTLE " + rate + " KEY b{n} WINDOW 1000000 3600"},
 		{name: "GO.ALL tenant, SHARE", call: "GO.ALL a{n} THROTTLE " + rate + " KEY b{n} WINDOW 1000000 3600 SHARE 1000"},
@@ -105,7 +106,7 @@ func rows(also string) []row {
 		{name: "GO.LEASE renewed", call: "GO.LEASE {key} 100 3600 {n}", keys: 100, also: "A"},
 		{name: "GO.LEASE new", call: "GO.LEASE {key} 100 {period} {id} MS", paced: 95, also: "A"},
 		{name: "GCRA in Lua", load: "lua/gcra.lua", call: "EVALSHA {sha} 1 {key} " + rate + " 1",
-			full: "EVALSHA {sha} 1 {key} " + fullRate, also: "MA"},
+			full: "EVALSHA {sha} 1 {key} " + fullRate, also: "MAL"},
 		{name: "token bucket in Lua", load: "lua/bucket.lua", call: "EVALSHA {sha} 1 {key} 1000000 0.0166667 1", also: "MA"},
 		{name: "zset window in Lua", load: "lua/window.lua", call: "EVALSHA {sha} 1 {key} 100 {period} {id}", paced: 95, also: "MA"},
 		{name: "zset window by MULTI", call: multi, verdict: anything, paced: 95, also: "A"},
@@ -123,7 +124,7 @@ func rows(also string) []row {
 	if peer := os.Getenv("PEER"); peer != "" {
 		file := strings.ReplaceAll(strings.TrimPrefix(strings.TrimSuffix(filepath.Base(peer), ".so"), "lib"), "_", "-")
 		call, no := cmp.Or(os.Getenv("PEER_CMD"), "CL.THROTTLE {key} "+rate), cmp.Or(os.Getenv("PEER_DENIED_CMD"), "CL.THROTTLE {key} 0 1 3600")
-		list = append(list, row{name: strings.Fields(call)[0] + " of " + file, load: peer, call: call, also: "MA"},
+		list = append(list, row{name: strings.Fields(call)[0] + " of " + file, load: peer, call: call, also: "MAL"},
 			row{name: strings.Fields(no)[0] + " of " + file + " denied", load: peer, call: no, keys: 1, verdict: denied})
 	}
 	return slices.DeleteFunc(list, func(r row) bool { return !strings.Contains(r.also, also) })

@@ -19,7 +19,7 @@ type samples struct {
 }
 
 // kept are the figures, by kind and unit, that a summary keeps. The pages and the bounds on instructions need no others.
-var kept = regexp.MustCompile(`^(CPU cpu-ns/op|(Ratio|Memory|File|Cachegrind|Holds) .*|Client\S* server-ns/op|Client/keys=one/goroutines=256 .*|(Node|Python)/.*)$`)
+var kept = regexp.MustCompile(`^(CPU cpu-ns/op|(Ratio|Memory|File|Cachegrind|Holds|Latency) .*|Client\S* server-ns/op|Client/keys=one/goroutines=256 .*|(Node|Python)/.*)$`)
 
 // missing are the rows of which it keeps cache misses, too: those that have bounds, and what they are compared with.
 var missing = regexp.MustCompile(`^(GO\.|script: |any module: )`)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # bench.sh [WHAT]  measures what calls of the module cost and how many instructions they take: docs/benchmarks.md and its
-# chart. WHAT can be: costs, instructions or holds, one of them alone; client, what the clients in Go, for docs/go.md,
-# Node and Python cost;
+# chart. WHAT can be: costs, instructions, latency or holds, one of them alone; client, what the clients in Go, for docs/go.md,
+# Node and Python cost; quick, a table of few rows in a minute, which QUICK=1 alone prints, too;
 # check, which counts instructions again and fails if they are more than those in bench/results.
 # The samples of all rounds go into build/out/bench, in the Go benchmark format, which benchstat reads; their medians and
 # spreads go into bench/results.
@@ -9,11 +9,12 @@
 # PEER_DENIED_CMD= add another module. QUICK=1 (shorter, less exact) and ONLY= (a pattern of go test -bench, with _ for a
 # space, such as 'CPU/row=GO.QUOTA') write all of it into build/out/bench.
 . "$(dirname "$0")/lib.sh"
-what=${1:-costs instructions holds} rounds=${ROUNDS:-5} out=build/out/bench docs=docs results=bench/results measured=()
+all='costs latency instructions holds' quick='SET_PX|GO.THROTTLE|GO.THROTTLE_denied|GO.THROTTLE_15_30_60|GO.WINDOW_100|GCRA_in_Lua|CL.THROTTLE.*'
+what=${1:-${QUICK:+quick}} && what=${what:-$all} rounds=${ROUNDS:-5} out=build/out/bench docs=docs results=bench/results measured=()
 case $what in
-client | holds) default=redis-server ;;
-costs | instructions | 'costs instructions holds' | check) default='redis86 valkey91 redis70' ;;
-*) die "'$what' is not one of: costs, instructions, holds, client, check." ;;
+client | holds | quick) default=redis-server ;;
+costs | latency | instructions | "$all" | check) default='redis86 valkey91 redis70' ;;
+*) die "'$what' is not one of: costs, latency, instructions, holds, client, quick, check." ;;
 esac
 read -ra wanted <<<"${SERVER:-$default}"
 servers=()
@@ -26,7 +27,7 @@ build/module.sh
 need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 mkdir -p "$out"
-if [ -n "${QUICK:-}${ONLY:-}" ]; then
+if [[ -n ${QUICK:-}${ONLY:-} || $what = quick ]]; then
   docs=$out results=$out/results
   mkdir -p "$results"
   cp docs/benchmarks.md docs/go.md "$out"
@@ -88,7 +89,9 @@ for name in $what; do
     measure costs "$rounds" 'CPU|OneCPU'
     measure costs 1 'Memory|File' # these hardly vary
     ;;
+  latency) measure latency "$rounds" Latency ;;
   instructions) measure instructions "${ROUNDS:-3}" Cachegrind ;;
+  quick) QUICK='' measure quick "${ROUNDS:-3}" "^Benchmark(CPU|Latency)\$/^row=($quick)\$" ;;
   client)
     measure client "$rounds" Client
     need npm nodejs npm
@@ -104,4 +107,4 @@ for name in $what; do
   esac
 done
 go -C bench run . "$PWD/$out" "$PWD/$results" "$PWD/$docs" "${measured[@]}"
-echo "The samples are in $out, the figures in $results, the pages in $docs."
+[ "$what" = quick ] || echo "The samples are in $out, the figures in $results, the pages in $docs."

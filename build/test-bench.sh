@@ -6,7 +6,7 @@ lint_module bench
 CHECK='' go -C bench test -count=1 ./... # the counts come last
 [ -n "${NIGHTLY:-}" ] || exec build/bench.sh check
 server=$(local_server)
-for what in costs client holds; do
+for what in costs latency client holds quick; do
   QUICK=1 ROUNDS=1 SERVER=$server build/bench.sh "$what" >build/out/bench.log || die "$(tail -n 30 build/out/bench.log)"
 done
 build/bench.sh check
