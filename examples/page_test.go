@@ -152,13 +152,9 @@ func TestChoosing_holds(t *testing.T) {
 func TestClientsPage_memory(t *testing.T) {
 	servers.Needed(t, "test-languages")
 	_, section, _ := strings.Cut(read(t, "../docs/clients.md"), inMemory)
-	for language := range languages {
-		t.Run(language, func(t *testing.T) {
-			said := runPage(t, section, language, "")
-			require.Equal(t, "0 1 0 -1 3600 0 1 0 -1 3600", strings.Join(number.FindAllString(said, -1), " "))
-			require.Contains(t, said, "no decision")
-		})
-	}
+	said := runPage(t, section, "python", "")
+	require.Equal(t, "0 1 0 -1 3600 0 1 0 -1 3600", strings.Join(number.FindAllString(said, -1), " "))
+	require.Contains(t, said, "no decision")
 }
 
 // tested says whether a test runs a program. make test-examples runs those in Go.
