@@ -18,7 +18,7 @@ import (
 	"gothrottle/throttle"
 )
 
-const units = 1_000_000_000 // per minute and at once: the limit of all contenders admits all calls
+const units = 1_000_000_000 // per minute and together: the limit of all contenders admits all calls
 
 // An asker asks for a decision on a key. The time limit of calls is long, so that they do not fail on a busy machine.
 type asker func(key string) (admitted bool, err error)

@@ -124,7 +124,7 @@ func (s *stage) cost(before ...string) (ns, perSecond float64) {
 }
 
 // probe asks once more, and returns an error if the answer is not what the row expects. A quick run, which tests use on busy
-// machines, need not fill windows, and may fill them too much: calls that are late come all at once.
+// machines, need not fill windows, and may fill them too much: calls that are late come all together.
 func (s *stage) probe() error {
 	replies, err := send(s, s.call, 0, 1, s.keys, time.Now())
 	if err != nil || s.verdict == anything {

@@ -111,7 +111,8 @@ local_server() {
   realpath -s "$(find_server)" 2>/dev/null || die 'no server to test against: please install redis-server (7.0 or newer) or valkey-server.'
 }
 
-# need_server  sets the two variables by which tests find a server and the module. Who sets GOTHROTTLE_MODULE has built it.
+# need_server  sets the two variables by which tests find a server and the module. If GOTHROTTLE_MODULE is set, the
+# caller has already built the module.
 need_server() {
   [ -n "${GOTHROTTLE_MODULE:-}" ] || build/module.sh
   GOTHROTTLE_SERVER=$(local_server)

@@ -11,7 +11,7 @@ fi
 need_cc
 
 mkdir -p "$out"
-new=$out/new.$$ # two builds may run at once
+new=$out/new.$$ # two builds may run at the same time
 # -buildvcs=false: git does not answer in a clone that another user owns, and then the build would fail.
 # All addresses are resolved at the load, and their table is read-only after it (BIND_NOW, RELRO).
 # -funcalign: each function of Go begins at a pair of cache lines. A call then runs through fewer lines, and more of them

@@ -81,7 +81,7 @@ pid=$(systemctl show -P MainPID "$server")
 want 'system calls are filtered' 'Seccomp: 2' "$(grep -w Seccomp: "/proc/$pid/status" | xargs)"
 want 'the user' "$name" "$(stat -c %U "/proc/$pid")"
 
-# Before CONFIG REWRITE: that writes the unit's "daemonize no" into the file, and the script would wait for ever.
+# Before CONFIG REWRITE: that writes the unit's "daemonize no" into the file, and the script would wait forever.
 echo 'the start script without systemd'
 systemctl stop "$server"
 SYSTEMCTL_SKIP_REDIRECT=1 "/etc/init.d/$server" restart >/dev/null 2>&1

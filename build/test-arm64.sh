@@ -1,7 +1,7 @@
 #!/bin/bash
 # The module for arm64 on a machine of another kind: the Go tests and the black-box tests, both -short, with arm64 programs
 # under qemu. The black-box tests run natively against a server of Debian for arm64. What -short leaves out needs many
-# emulated servers at once, which keep each other from running, or does not depend on the processor.
+# emulated servers at the same time, which keep each other from running, or does not depend on the processor.
 . "$(dirname "$0")/lib.sh"
 need_go
 if [ "$(go env GOHOSTARCH)" = arm64 ]; then

@@ -51,5 +51,5 @@ mkdir -p build/out/languages
 javac -d build/out/languages examples/java/Limit.java
 
 need_server
-# The examples wait for clocks, not for the processor: more of them can run at once than there are processors.
+# The examples wait for clocks, not for the processor: more of them can run at the same time than there are processors.
 go test -count=1 -parallel 6 -timeout 30m ./examples "$@"

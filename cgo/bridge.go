@@ -84,7 +84,7 @@ type lastPanic struct {
 // lastPanics has an entry for each place that has panicked: the barriers name few.
 var lastPanics = map[string]lastPanic{}
 
-// logCaught counts a panic that a barrier has caught. It logs one a second of each place: whoever finds a call that
+// logCaught counts a panic that a barrier has caught. It logs one a second of each place: anyone who finds a call that
 // panics must not fill the disk.
 func logCaught(where string, reason any) {
 	C.shim_panics++

@@ -143,7 +143,7 @@ static SHIM_RARE void apply_several(RedisModuleCtx *ctx, const shim_command *com
 }
 
 /* Does what Go said, replies, and closes the keys. The keys are closed before the events are
- * sent: whoever hears an event may change the keys. */
+ * sent: any listener may change the keys. */
 static void finish(RedisModuleCtx *ctx, shim_command *command, shim_call *call, int error) {
     shim_key *order[SHIM_CLAUSES];
     order[0] = call->keys.at;

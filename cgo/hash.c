@@ -61,7 +61,7 @@ static SHIM_RARE void load_rest(shim_call *call, shim_key *key, int32_t first_lo
  * field that belongs to no cell means that the hash is not ours: Go compares what was found with the length.
  *
  * All fields come in pairs, except the fields of lockouts. So if the hash has an odd number of fields, a lockout is
- * likely, and the lockouts of the cells asked for are read at once. Otherwise lockouts are read last. */
+ * likely, and the lockouts of the cells asked for are read together. Otherwise lockouts are read last. */
 void shim_load_cells(shim_call *call, shim_key *key) {
     key->first_cell = (int32_t)call->cells.len;
     int32_t fields = key->unread = key->kind == SHIM_HASH ? (int32_t)key->length : 0;

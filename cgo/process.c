@@ -67,7 +67,7 @@ static void restore_timer_slack(void) {
     if (timer_slack_ns > 0) set_timer_slack(timer_slack_ns);
 }
 
-/* A forked child has the thread that forked and no other: Go would wait for ever for its own threads, at the latest
+/* A forked child has the thread that forked and no other: Go would wait forever for its own threads, at the latest
  * when garbage is to be collected. */
 int shim_forked;
 

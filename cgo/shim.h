@@ -5,7 +5,7 @@
  *   1. run (call.c) fills a shim_call, the record, with the words. If a call may have several
  *      keys, goPlan (Go) names the keys in the record. Otherwise the first word is the key.
  *   2. run opens the keys and reads what they hold into the record (key.c, and hash.c,
- *      zset.c, string.c by what a key holds). Several keys are open at once only while the
+ *      zset.c, string.c by what a key holds). Several keys are open at the same time only while the
  *      server sends no event.
  *   3. goCall (Go) decides: it reads the record, and writes the reply and what becomes of
  *      each key into it. Which entries of a sorted set matter depends on the words, so Go

@@ -4,7 +4,7 @@ package commands
 // and do not change. docs/commands.md explains some.
 type ErrorCode int32
 
-// The errors that a command can reply, besides the server's own (wrong number of
+// The errors that a command can reply, beyond the server's own (wrong number of
 // arguments, OOM, READONLY, NOPERM, CROSSSLOT, MOVED).
 const (
 	NoError ErrorCode = iota

@@ -42,9 +42,9 @@ var (
 var (
 	argKey      = Arg{Name: "key", Type: ArgKey, Bounds: "any bytes", Summary: "The limiter."}
 	argMaxBurst = Arg{Name: "max_burst", Type: ArgInteger, Bounds: fmt.Sprintf("0 to %d", maxLimit-1),
-		Summary: "How many units beyond the first fit at once: the limit is max_burst + 1."}
+		Summary: "How many units beyond the first fit together: the limit is max_burst + 1."}
 	argCount    = Arg{Name: "count", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units drain per period."}
-	argLimit    = Arg{Name: "limit", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units fit at once."}
+	argLimit    = Arg{Name: "limit", Type: ArgInteger, Bounds: limitBounds, Summary: "How many units fit together."}
 	argPeriod   = Arg{Name: "period", Type: ArgString, Bounds: spanBounds, Summary: "A time, such as 60, 250ms, 5s, 15m, 1h or 1d."}
 	argSeconds  = Arg{Name: "period", Type: ArgInteger, Bounds: "1 s to " + yearsBound, Summary: "A time in seconds."}
 	argCalendar = Arg{Name: "period", Type: ArgString, Bounds: spanBounds + "; 1mo to " + fmt.Sprint(funnel.MaxMonths) + "mo",
@@ -93,7 +93,7 @@ type Command struct {
 	Summary    string
 	Complexity string
 	Since      string // the version of the module that brought it
-	FurtherTip string // a tip besides Tips
+	FurtherTip string // one more tip
 	Flags      string // the server's command flags
 	Arity      int    // as the server counts, with the name; negative: at least
 	MinArity   int    // the least number of words, with the name; 0 if Arity says it

@@ -68,7 +68,7 @@ var errorTexts = [NumErrors]string{
 	ErrDebtTooLong:           "ERR what is in use would take more than 100 years to drain",
 	ErrTooMuchInUse:          fmt.Sprintf("ERR more than %d units would be in use", int64(funnel.MaxInUse)),
 	ErrIDTooLong:             fmt.Sprintf("ERR an id must not exceed %d bytes", maxIDLen),
-	ErrTooManyIDs:            fmt.Sprintf("ERR at most %d ids can be released at once", maxIDs),
+	ErrTooManyIDs:            fmt.Sprintf("ERR at most %d ids can be released in one call", maxIDs),
 	ErrUnknownClause:         "ERR a clause must begin with " + keywords(func(*clauseKind) bool { return true }) + ", not '" + errorWord + "'",
 	ErrClauseShort:           "ERR '" + errorWord + "' needs <args>", // AppendError names them
 	ErrKeyWithoutClause:      "ERR a key needs a clause after it, such as THROTTLE 4 5 1m",

@@ -142,7 +142,7 @@ func TestPolicies_changedAfterThePlan(t *testing.T) {
 	}
 }
 
-// No transcript has two calls at once. Those at keys of different shards run in parallel.
+// No transcript has concurrent calls. Those at keys of different shards run in parallel.
 func TestMemory_parallel(t *testing.T) {
 	row := commands.Find("GO.QUOTA")
 	was, both := row.Handler, make(chan struct{})
@@ -165,7 +165,7 @@ func TestMemory_parallel(t *testing.T) {
 	together(64, func(n int) { _, _ = server.Do(corpus.Epoch, "GO.QUOTA", fmt.Sprint(n), "1", "1h") })
 }
 
-// Calls at once take no more than the limit, and those of several keys take from all or from none.
+// Concurrent calls never exceed the limit, and those of several keys take from all or from none.
 func TestMemory_atOnce(t *testing.T) {
 	server, single := memory.NewServer(), atomic.Int64{}
 	together(8, func(n int) {
@@ -191,7 +191,7 @@ func TestMemory_atOnce(t *testing.T) {
 	}
 }
 
-// together runs f so many times at once.
+// together runs f so many times concurrently.
 func together(times int, f func(n int)) {
 	var wg sync.WaitGroup
 	for n := range times {

@@ -36,7 +36,7 @@ func TestWorkflows_runTheScripts(t *testing.T) {
 	for _, file := range files {
 		var w workflow
 		require.NoError(t, yaml.Unmarshal([]byte(readFile(t, file)), &w), file)
-		assert.NotNil(t, w.Concurrency, "%s may run twice at once", file)
+		assert.NotNil(t, w.Concurrency, "%s may run twice at the same time", file)
 		assert.Equal(t, map[string]string{"contents": "read"}, w.Permissions, file)
 		for id, job := range w.Jobs {
 			jobs++

@@ -1,6 +1,6 @@
 // Package examples tests the examples in other languages than Go, each as a person would run it: make test-languages.
 //
-// An example limits each user to 5 requests at once and 5 per minute: GO.THROTTLE user:NAME 4 5 60. It is a program in
+// An example limits each user to 5 requests together and 5 per minute: GO.THROTTLE user:NAME 4 5 60. It is a program in
 // a folder beside this file, with a row in the table below.
 //
 // It takes ADDR (host:port of the server) and PORT (to listen on, at 127.0.0.1) from the environment. It answers
@@ -254,7 +254,7 @@ func (p *program) waits(s *server) {
 	})
 }
 
-// crowd is how many clients send requests at once.
+// crowd is how many clients send requests at the same time.
 const crowd = 4
 
 // survives wants answers of the policy in time, each client's one after the other.

@@ -10,7 +10,7 @@
 //
 // Code, commands, error texts and documentation use the same words:
 //
-//   - limit: how many units fit at once.
+//   - limit: how many units fit together.
 //   - max_burst: limit - 1, redis-cell's word.
 //   - count per period: the sustained rate.
 //   - quantity: how many units one call asks for. 0 peeks, a negative quantity refunds.

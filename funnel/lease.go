@@ -2,7 +2,7 @@ package funnel
 
 // LeaseState is what decides a call for slots.
 type LeaseState struct {
-	Used   int64  // slots held at now, whoever holds them
+	Used   int64  // slots held at now, by anyone
 	Own    Micros // when the caller's own slots lapse; 0 if the caller holds none at now
 	Latest Micros // when the last of the other slots lapses; 0 if there is no other
 }

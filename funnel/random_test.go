@@ -44,7 +44,7 @@ func partial(quantity int64, v funnel.Verdict) bool {
 }
 
 // inRange checks what holds for every verdict on a call with limit and quantity. anyQuantity says
-// that the call has UPTO or FORCE, so that no quantity is too large for ever.
+// that the call has UPTO or FORCE, so that no quantity is too large forever.
 func inRange(t testing.TB, limit, quantity int64, anyQuantity bool, v funnel.Verdict) {
 	t.Helper()
 	wait := v.RetryAfter > 0

@@ -1,7 +1,7 @@
 package funnel
 
 // This file holds what a share adds to a limit. A share is part of what another limit has left: a tenant with a weight may
-// use weight x left units, so whoever uses much gives way to those who use little.
+// use weight x left units, so those who use much give way to those who use little.
 
 // MaxWeight bounds the weight of a share.
 const MaxWeight = 1000

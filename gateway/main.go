@@ -133,7 +133,7 @@ func webServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 5 * time.Minute, MaxHeaderBytes: 64 << 10}
 }
 
-// listen opens the listeners and serves until the context ends. Then requests under way have 10 s to end.
+// listen opens the listeners and serves until the context ends. Then it waits up to 10 s for requests under way.
 func (p *program) listen(ctx context.Context) error {
 	server := p.grpcServer()
 	forClients, forOperators, forPrometheus := p.answers.Handlers()
@@ -175,7 +175,7 @@ func (p *program) listen(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	p.answers.Health.Shutdown()
-	p.log.Info("stopping: requests under way have 10 s to end")
+	p.log.Info("shutting down: waiting up to 10 s for in-flight requests")
 	last, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	context.AfterFunc(last, server.Stop)

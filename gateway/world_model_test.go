@@ -10,7 +10,7 @@ import (
 	"gothrottle/funnel"
 )
 
-// fits is how many units fit at once.
+// fits is how many units fit together.
 func (l *rule) fits() int64 {
 	if l.burst > 0 {
 		return l.burst

@@ -1716,7 +1716,7 @@ end
 local function release()
   go.limiter('LEASE')
   local key, members, seen = KEYS[1], {}, {}
-  if argc > 1 + 1024 then go.fail('ERR at most 1024 ids can be released at once') end
+  if argc > 1 + 1024 then go.fail('ERR at most 1024 ids can be released in one call') end
   for i = 2, argc do members[i - 1] = lease.member(ARGV[i]) end
   local newest = zset.newest(key, 1)
   if not newest then return 0 end
@@ -1858,7 +1858,7 @@ local function make_shares()
       replies[n][3] = math.max(math.min(r.limit, r.weight * left) - r.used - granted, 0)
     end,
 
-    -- judge judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
+    -- judge judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not forever.
     judge = function(r, replies, n)
       local v, granted, short = r.v, 0, false
       if not v.limited and v.renewed ~= 1 then granted = v.granted end

@@ -72,7 +72,7 @@ return differ`
 
 // No transcript has calls by turns: the module and the script decide about two keys of the same content, and change places
 // after each call. All replies, contents and expiries are equal, but where the script names the module, and the replies are those
-// of the exact models, which share no code with either. Eight pairs of keys take turns, so that many calls go out at once though
+// of the exact models, which share no code with either. Eight pairs of keys take turns, so that many calls go out together though
 // the clock moves after every fourth of a key.
 // GOTHROTTLE_SCRIPT_CALLS is how many calls of each kind there are, and GOTHROTTLE_SCRIPT_SEED repeats a failure.
 func TestScript_random(t *testing.T) {

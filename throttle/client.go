@@ -233,7 +233,7 @@ func (c *Client) close() error {
 	return err
 }
 
-// ending is what happens once, whoever asks for it. It is a sync.Once that does not stop the clock of testing/synctest.
+// ending is what happens once, however often it is asked for. It is a sync.Once that does not stop the clock of testing/synctest.
 type ending struct {
 	atomic.Bool // it has begun
 	done        chan struct{}

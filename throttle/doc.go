@@ -9,8 +9,8 @@
 //
 // Make a limiter once, with a name, a limit and its [Option] values. [Client.Rate] drains at a rate (GCRA),
 // [Client.Window] is a sliding window, [Client.Quota] a fixed window, [Client.Policy] has its limits in the server's
-// configuration, [Client.Slots] is a number of concurrent holders. Verbs take the rest of the key. A denial isn't an
-// error: see [Result].
+// configuration, [Client.Slots] is a number of concurrent holders. Each method takes the part of the key after the
+// limiter's name. A denial isn't an error: see [Result].
 //
 // # When the server is unavailable
 //

@@ -46,7 +46,7 @@ func (e *DeniedError) Error() string {
 	case e.Cause != nil:
 		return fmt.Sprintf("throttle: denied: %v", e.Cause)
 	case e.RetryAfter == Never:
-		return "throttle: denied: no wait helps"
+		return fmt.Sprintf("throttle: denied: waiting won't help, because the limit is %d", e.Limit)
 	}
 	return fmt.Sprintf("throttle: denied: try again in %s", e.RetryAfter)
 }

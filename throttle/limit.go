@@ -19,7 +19,7 @@ type bounds struct {
 	exact   bool           // of a window
 	aligned bool           // of a quota
 	day     int8           // of a quota whose period is a calendar month: the day on which windows begin, else 0
-	units   int64          // that fit at once
+	units   int64          // that fit together
 	count   int64          // of a rate: units that drain per period
 	period  time.Duration  // more than 0, in whole milliseconds
 	lockout time.Duration  // of a rate; 0: none
@@ -56,14 +56,14 @@ func PerMinute(count int64) Limit { return Per(count, time.Minute) }
 // PerHour is Per for an hour.
 func PerHour(count int64) Limit { return Per(count, time.Hour) }
 
-// Per drains count units per period. As many fit at once, unless Burst says otherwise. In any length of time t, at most
+// Per drains count units per period. As many fit together, unless Burst says otherwise. In any length of time t, at most
 // burst + t x count / period units are admitted. Count is 1 to 10^12; the period is a whole number of milliseconds up
 // to 100 years. A year is 365 days.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{bounds{kind: rateKind, units: count, count: count, period: period}}
 }
 
-// Burst returns the rate with room for this many units at once: 1 to 10^12, which must drain within 100 years. The
+// Burst returns the rate with room for this many units together: 1 to 10^12, which must drain within 100 years. The
 // max_burst sent to the server is one less.
 func (l Limit) Burst(units int64) Limit {
 	l.limit.units = units

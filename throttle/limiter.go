@@ -11,7 +11,7 @@ import (
 	"gothrottle/throttle/internal/wire"
 )
 
-// limiter is a limit of a name.
+// limiter is what Rate, Window, Quota, Policy and Slots have in common: a family of keys, and the limit of their calls.
 type limiter struct {
 	*family
 	bounds
@@ -76,7 +76,7 @@ func (s Slots) With(limit Limit) Slots { return Slots{named{s.l.another(limit)}}
 // Info describes a limiter. Only the server knows the limits of a Policy: Units and Span are 0.
 type Info struct {
 	Name  string
-	Units int64         // how many fit at once
+	Units int64         // how many fit together
 	Span  time.Duration // how long a full limiter takes to drain, if nobody takes more
 }
 

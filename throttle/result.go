@@ -13,7 +13,7 @@ const Never time.Duration = 1<<63 - 1
 type Result struct {
 	Allowed    bool
 	Renewed    bool          // of Slots: the holder had the slot already. Granted is then 0
-	Limit      int64         // units that fit at once
+	Limit      int64         // units that fit together
 	Remaining  int64         // whole units left, 0 to Limit
 	Granted    int64         // units taken; negative: units given back
 	RetryAfter time.Duration // how long until the same call is admitted, or Never; 0 if it was. If only part was granted: how long until one more unit

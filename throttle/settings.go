@@ -126,7 +126,7 @@ func FailLocal(share float64) Option {
 // takes about 400 bytes.
 func DenyCache(on bool) Option { return func(s *options) { s.denies = on } }
 
-// Budget makes Allow take up to this many units at once, and spend them in this process within hold; 1 s is a good
+// Budget makes Allow take up to this many units in one call, and spend them in this process within hold; 1 s is a good
 // start. A hot key costs few calls. A crash admits nothing too much, and loses at most units. Budget(0, 0) takes none.
 // It has no effect on a Policy, Slots or a limit with a Lockout. Limits may be exceeded by what is on its way back:
 // docs/scaling.md has the bounds.

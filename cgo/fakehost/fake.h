@@ -91,7 +91,7 @@ void fake_push_member(fake_entry *entry, double score, const char *text, size_t 
 int fake_may_write(const RedisModuleKey *key, const char *what); /* a fault if not */
 
 void fake_effect(int argc, RedisModuleString *const *argv); /* records a replicated command */
-/* Records a keyspace event and calls the test's listener, if there is one. Whoever hears an event may change any key,
+/* Records a keyspace event and calls the test's listener, if there is one. A listener may change any key,
  * so a handle of another key that the running call has open is a fault. FAKE_INNER is for events that only modules
  * hear: new, keymiss, and unlink for the server event that a key is about to be removed. They are not recorded. */
 enum { FAKE_INNER = 0 };
@@ -138,7 +138,7 @@ typedef struct fake_keys {
     int num, at[FAKE_KEYS];
 } fake_keys;
 void fake_find_keys(RedisModuleCommand *command, RedisModuleString *const *argv, int argc, fake_keys *keys);
-int fake_knows(const char *name); /* whether the server has this command, whoever made it */
+int fake_knows(const char *name); /* whether the server has this command, from any module */
 
 struct RedisModuleCtx {
     int (*get_api)(const char *name, void *pointer_to_function); /* must be the first member */

@@ -7,7 +7,7 @@ import java.net.*;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
 class Limit {
-    static final boolean FAIL_OPEN = true; // while the server is away: true admits, false refuses
+    static final boolean FAIL_OPEN = true; // while the server is unavailable: true admits, false refuses
 
     public static void main(String[] args) throws Exception {
         try {

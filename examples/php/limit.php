@@ -17,7 +17,7 @@ function script(): string {
 
 function takeAndWait(callable $take, string $user, int $units, int $tries): array { // -1: admitted, or never will be
     while (($reply = $take($user, $units))[3] > 0 && --$tries) {
-        usleep($reply[3] * random_int(1_000_000, 1_100_000)); // up to a tenth longer, so that not all come at once
+        usleep($reply[3] * random_int(1_000_000, 1_100_000)); // up to a tenth longer, so that not all come together
     }
     return $reply;
 }
@@ -43,7 +43,7 @@ function serve(callable $known, callable $take, string $class, bool $failOpen): 
         if ($retry > 0) header("Retry-After: $retry");
     } catch (Exception $error) {
         if (!$error instanceof $class) throw $error; // as of a key of the wrong type: the status is 500
-        away($error); // a service whose server is away starts, and each request tries again
+        away($error); // a service whose server is unavailable starts, and each request tries again
         http_response_code($failOpen ? 200 : 503);
     }
 }

@@ -1,4 +1,4 @@
-<?php // phpredis: see limit.php. Requests go on while the server is away (fail open).
+<?php // phpredis: see limit.php. Requests go on while the server is unavailable (fail open).
 require 'limit.php';
 
 function connect(): Redis {

@@ -1,4 +1,4 @@
-<?php // Predis: see limit.php. Requests are refused while the server is away (fail closed).
+<?php // Predis: see limit.php. Requests are refused while the server is unavailable (fail closed).
 require 'Predis/autoload.php'; // Debian's; with Composer: vendor/autoload.php
 require 'limit.php';
 

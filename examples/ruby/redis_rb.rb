@@ -4,7 +4,7 @@ require "digest"
 require "redis"
 require "webrick"
 
-FAIL_OPEN = true # while the server is away: true admits, false refuses
+FAIL_OPEN = true # while the server is unavailable: true admits, false refuses
 # A time limit of 5 s and one more attempt are the defaults: a call that is sent twice takes its units twice.
 POOL = ConnectionPool.new(size: 8, timeout: 0.5) do
   Redis.new(url: "redis://#{ENV.fetch("ADDR")}", timeout: 0.5, reconnect_attempts: 0)
@@ -30,7 +30,7 @@ end
 
 def take_and_wait(user, units, tries = 3)
   while (reply = take(user, units))[3].positive? && (tries -= 1).positive? # -1: admitted, or never will be
-    sleep reply[3] * (1 + rand / 10) # up to a tenth longer, so that not all come at once
+    sleep reply[3] * (1 + rand / 10) # up to a tenth longer, so that not all come together
   end
   reply
 end

@@ -10,5 +10,5 @@
 //   - Clone returns a copy, for a call that must leave the original as it is.
 //   - Void reports whether nothing is in use and no lockout is in force, so that a server needs no key.
 //
-// The zero value of every model has nothing in use. Two goroutines must not use one model at once.
+// The zero value of every model has nothing in use. Two goroutines must not use one model at the same time.
 package oracle

@@ -104,7 +104,7 @@ local function make_shares()
       replies[n][3] = math.max(math.min(r.limit, r.weight * left) - r.used - granted, 0)
     end,
 
-    -- judge judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not for ever.
+    -- judge judges by the share of a tenant whose own limit has judged. It reports whether the share denies, but not forever.
     judge = function(r, replies, n)
       local v, granted, short = r.v, 0, false
       if not v.limited and v.renewed ~= 1 then granted = v.granted end

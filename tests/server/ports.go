@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Ports are taken from first on. The kernel gives ports from 32768 on to connections and to whoever asks for any port. So
+// Ports are taken from first on. The kernel gives ports from 32768 on to connections and to anyone asking for any port. So
 // neither can take a port between FreePort and the start of the server, nor while a server is unavailable.
 const (
 	first = 10_000

@@ -26,20 +26,20 @@ const name = "redisrate"
 // timeout bounds a call whose context has no deadline: the read timeout that go-redis has if nothing is set.
 const timeout = 3 * time.Second
 
-// Limit is a rate: Rate events per Period, of which Burst may happen at once. If Burst is below 1 nothing is allowed.
+// Limit is a rate: Rate events per Period, of which Burst may happen together. If Burst is below 1 nothing is allowed.
 type Limit struct {
 	Rate   int
 	Burst  int
 	Period time.Duration
 }
 
-// PerSecond allows rate events a second, all of them at once.
+// PerSecond allows rate events a second, all of them together.
 func PerSecond(rate int) Limit { return Limit{rate, rate, time.Second} }
 
-// PerMinute allows rate events a minute, all of them at once.
+// PerMinute allows rate events a minute, all of them together.
 func PerMinute(rate int) Limit { return Limit{rate, rate, time.Minute} }
 
-// PerHour allows rate events an hour, all of them at once.
+// PerHour allows rate events an hour, all of them together.
 func PerHour(rate int) Limit { return Limit{rate, rate, time.Hour} }
 
 // IsZero reports whether the limit is the zero Limit.
@@ -58,7 +58,7 @@ func (l Limit) String() string {
 type Result struct {
 	Limit      Limit         // as given
 	Allowed    int           // how many events may happen now
-	Remaining  int           // how many more may happen at once; 0 if the call was denied
+	Remaining  int           // how many more may happen together; 0 if the call was denied
 	RetryAfter time.Duration // how long until the call is allowed; -1 if it was
 	ResetAfter time.Duration // how long until nothing is in use
 }

@@ -108,7 +108,7 @@ func New(client *throttle.Client, o Options, rules ...Rule) (func(http.Handler) 
 		}
 		_, ok := r.Limiter.(parted)
 		if _, may := with(r.Limiter, throttle.Unlimited()); r.Limit != nil && !may {
-			return nil, fmt.Errorf("throttlehttp: the limiter %q has no other limits", info.Name)
+			return nil, fmt.Errorf("throttlehttp: the limiter %q cannot take a per-request limit", info.Name)
 		}
 		if named[info.Name] || (len(rules) > 1 || r.Charge != nil) && !ok {
 			return nil, fmt.Errorf("throttlehttp: the limiter %q has two rules, or is a Policy and has Charge or another rule beside it", info.Name)
@@ -349,7 +349,7 @@ func (l *limiter) setHeaders(h http.Header, asked []ask, all throttle.AllResult)
 	}
 }
 
-// policy returns a rule's item of RateLimit-Policy: q is how many units fit at once, w the time in which that many drain.
+// policy returns a rule's item of RateLimit-Policy: q is how many units fit together, w the time in which that many drain.
 func policy(info *throttle.Info, limit int64) string {
 	item := fmt.Sprintf("%q;q=%d", info.Name, limit)
 	if info.Units > 0 {

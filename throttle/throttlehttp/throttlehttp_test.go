@@ -427,7 +427,7 @@ func TestNew_refusesRules(t *testing.T) {
 		{c, "another rule beside it", []throttlehttp.Rule{{Limiter: policy}, rate}},
 		{c, "has two rules", []throttlehttp.Rule{rate, rate}},
 		{c, "is a Policy and has Charge", []throttlehttp.Rule{{Limiter: policy, Charge: charge}}},
-		{c, "has no other limits", []throttlehttp.Rule{{Limiter: policy, Limit: units}}},
+		{c, "cannot take a per-request limit", []throttlehttp.Rule{{Limiter: policy, Limit: units}}},
 		{c, "a share needs a rule before it", []throttlehttp.Rule{{Limiter: c.Window("t", 1, time.Hour), Share: 1}, rate}},
 	} {
 		_, err := throttlehttp.New(row.client, throttlehttp.Options{}, row.rules...)

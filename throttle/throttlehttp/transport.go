@@ -17,9 +17,9 @@ import (
 )
 
 // Transport is an http.RoundTripper for processes that share limiters: each request waits for its slot. One whose slot would
-// come after the deadline of its context fails at once. If the other side answers 429 or 503 and says how long to wait, all
+// come after the deadline of its context fails immediately. If the other side answers 429 or 503 and says how long to wait, all
 // processes wait that long. If it says how little is left, they go on with no more. The answer is returned: no request is
-// repeated. While the server doesn't decide, requests are sent at once, unless the limiters have FailClosed or FailLocal. The
+// repeated. While the server doesn't decide, requests are sent immediately, unless the limiters have FailClosed or FailLocal. The
 // fields must not change once the Transport is used.
 type Transport struct {
 	Limiter  throttle.Rate                      // of requests, without a Lockout

@@ -377,9 +377,9 @@ func TestTransport_budgets(t *testing.T) {
 		require.NoError(t, send("http://slow.test:80/4567", 850))
 		size = 1000
 		require.ErrorContains(t, send("http://SLOW.test/", 850), "try again in 55s") // in a minute, within 5 s
-		require.ErrorContains(t, send("http://closed.test:81/", 850), "no wait helps")
+		require.ErrorContains(t, send("http://closed.test:81/", 850), "waiting won't help, because the limit is 0")
 		require.NoError(t, send("http://other.test/", 700))
-		require.ErrorContains(t, send("http://other.test/2345678901", 700), "no wait helps") // 1100 of 1000
+		require.ErrorContains(t, send("http://other.test/2345678901", 700), "waiting won't help, because the limit is 1000") // 1100 of 1000
 	})
 }
 

@@ -82,7 +82,7 @@ func (e *Engine) settleHold(ctx context.Context, at store, a *Ask) (Verdict, err
 	return v, nil
 }
 
-// settleBy makes one try, and another one if there is time: whoever reports may do so again.
+// settleBy makes one try, and another one if there is time: the caller may report again.
 func (e *Engine) settleBy(ctx context.Context, a *Ask, ticket string) (*throttle.Hold, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*e.Timeout)
 	defer cancel()

@@ -59,7 +59,7 @@ func newLimiter(c store, m *rules.Limit) limiter {
 	return c.Rate(name, rateOf(m, units), hold)
 }
 
-// rateOf is a limit with algorithm gcra, of which so many units fit at once.
+// rateOf is a limit with algorithm gcra, of which so many units fit together.
 func rateOf(m *rules.Limit, fits int64) throttle.Limit {
 	rate := throttle.Per(max(m.Units, 1), m.Period).Burst(fits)
 	if m.Lockout != nil {

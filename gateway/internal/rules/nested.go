@@ -8,7 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Fits is how many units fit at once.
+// Fits is how many units fit together.
 func (m *Limit) Fits() int64 {
 	if m.Burst != nil {
 		return int64(*m.Burst)

@@ -68,7 +68,7 @@ func (l *lane) failed(c *Conn, began, limit time.Duration, err error) {
 	}
 }
 
-// closedInUse reports whether a call failed because its connection was closed. Idle connections may all be closed at once, by a
+// closedInUse reports whether a call failed because its connection was closed. Idle connections may all be closed together, by a
 // server that has restarted or a firewall that has forgotten them: that says nothing about new ones.
 func closedInUse(err error) bool {
 	var far *net.OpError

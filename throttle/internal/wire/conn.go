@@ -93,7 +93,7 @@ func (c *Conn) Stop() {
 }
 
 // ignoresContexts reports whether a client of go-redis does not end a call when its context ends. A timeout of -2 means that
-// go-redis never sets a deadline. -1 means that there is no timeout besides the context's. The options of a Ring hold these
+// go-redis never sets a deadline. -1 means that there is no timeout but the context's. The options of a Ring hold these
 // numbers as they were set. In the options of the other clients -1 has become 0, and -2 is still negative. Other types must
 // end calls by themselves.
 func ignoresContexts(rdb Processor) bool {
@@ -169,7 +169,7 @@ func (c *Conn) checkOne(ctx context.Context, rdb Processor, key string) error {
 	}, "COMMAND", "INFO", "GO.THROTTLE")
 }
 
-// AtOnce makes calls, at most maxPipeline at once, and returns the error that comes first: later ones may follow from it.
+// AtOnce makes calls, at most maxPipeline together, and returns the error that comes first: later ones may follow from it.
 func AtOnce(calls []func() error) (first error) {
 	turns := make(chan struct{}, maxPipeline)
 	var all sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A lane sends the calls of some keys. At most laneWidth commands and pipelines of a lane are under way at once. Calls
+// A lane sends the calls of some keys. At most laneWidth commands and pipelines of a lane are under way at the same time. Calls
 // that come meanwhile wait, and go together in the next pipeline. So load makes pipelines longer, and the number of
 // connections does not grow. A call without company is sent at once in its caller's goroutine.
 //
@@ -184,7 +184,7 @@ func pooled(rdb Processor) bool {
 	return ok
 }
 
-// setUp sends a command as often at once as a lane may, alone and in pipelines, so that later calls find connections:
+// setUp sends a command as often in parallel as a lane may, alone and in pipelines, so that later calls find connections:
 // go-redis has a pool of its own for pipelines. If the first connection fails, it sets up no others. It returns the first
 // error of read.
 func setUp(ctx context.Context, rdb Processor, read func(reply any, err error) error, words ...any) error {

@@ -281,7 +281,7 @@ func TestLane_perServer(t *testing.T) {
 	}
 }
 
-// More callers have gone than a pipeline has commands. The one after them must not wait for ever: nothing else asks for it.
+// More callers have gone than a pipeline has commands. The one after them must not wait forever: nothing else asks for it.
 func TestLane_manyHaveGone(t *testing.T) {
 	l, waits := lane{}, &call{}
 	for range maxPipeline + 1 {
@@ -382,7 +382,7 @@ func TestScript_isSentOnce(t *testing.T) {
 			}), nil)
 			c.sha = "0123"
 			var all sync.WaitGroup
-			for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // twice as many as a lane sends at once
+			for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} { // twice as many as a lane sends together
 				all.Go(func() {
 					_, err := ask(c, &Timeout{Limit: time.Minute}, "{k}"+key)
 					require.NoError(t, err)
