@@ -93,8 +93,8 @@ func testDashboard(t *testing.T) {
 	rows := regexp.MustCompile("(?m)^\\| `gothrottle_gateway_.*").FindAllString(readFile(t, "../docs/gateway.md"), -1)
 	require.True(t, len(asked) > 15 && len(rows) > 8)
 	for _, row := range rows {
-		cells := strings.Split(row, "|")
-		asked = append(asked, cells[1]+" by ("+strings.ReplaceAll(cells[2], "`", "")+")")
+		name, labels, _ := strings.Cut(strings.Trim(strings.Split(row, "|")[1], " `"), "` `")
+		asked = append(asked, name+" by ("+strings.ReplaceAll(labels, "` `", ", ")+")")
 	}
 	for _, expr := range asked {
 		names := regexp.MustCompile(`\b(gothrottle_gateway|process)_\w+`).FindAllString(expr, -1)

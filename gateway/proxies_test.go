@@ -48,41 +48,41 @@ func block(t *testing.T, language, text string) string {
 	return all[at]
 }
 
-// proxies are the configurations of docs/gateway.md: the program, the status of a request while the gateway is unavailable, hangs, has no
-// rules and no such domain, and the file around the page's block in a language.
+// proxies are the configurations of deploy/gateway: the program, the status of a request while the gateway is unavailable, hangs, has
+// no rules and no such domain, the file, and what is around it here.
 var proxies = map[string]struct {
 	program                    []string
 	away, hangs, bare, unknown int
-	file, language             string
+	file, around               string
 }{
-	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, 200, 200, 500, "daemon off; master_process off; pid pid; events {}\n" +
+	"nginx": {[]string{"nginx", "-p", ".", "-e", "stderr", "-c", "file.yaml"}, 200, 200, 200, 500, "nginx.conf", "daemon off; master_process off; pid pid; events {}\n" +
 		"http { access_log off; client_body_temp_path FOLDER/1; proxy_temp_path FOLDER/2; fastcgi_temp_path FOLDER/3; uwsgi_temp_path FOLDER/4; " +
-		"scgi_temp_path FOLDER/5; BLOCK }", "nginx"},
-	"caddy":   {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, 504, 503, 404, "{\n\tadmin off\n\tauto_https off\n}\nBLOCK", "caddyfile"},
-	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, 0, 503, 404, "entryPoints: {web: {address: \"LISTEN\"}}\nproviders: {file: {filename: traefik.yaml}}\n", "yaml"},
-	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, 200, 200, 200, "BLOCK", "haproxy"},
+		"scgi_temp_path FOLDER/5; FILE }"},
+	"caddy":   {[]string{"caddy", "run", "--adapter", "caddyfile", "--config", "file.yaml"}, 502, 504, 503, 404, "Caddyfile", "{\n\tadmin off\n\tauto_https off\n}\nFILE"},
+	"traefik": {[]string{"traefik", "--configfile=file.yaml"}, 500, 0, 503, 404, "traefik.yaml", "entryPoints: {web: {address: \"LISTEN\"}}\nproviders: {file: {filename: traefik.yaml}}\n"},
+	"haproxy": {[]string{"haproxy", "-db", "-f", "file.yaml"}, 200, 200, 200, 200, "haproxy.cfg", "FILE"},
 }
 
-// startProxy starts a proxy as docs/gateway.md configures it, but for changes, before an app and behind a gateway. It returns its
-// address. Changes are pairs of old and new text; an odd first one is a text of the page's block.
+// inDeploy reads a file of deploy/gateway.
+func inDeploy(t *testing.T, name string) string { return readFile(t, "../deploy/gateway/"+name) }
+
+// startProxy starts a proxy with its file in deploy/gateway, but for changes, before an app and behind a gateway. It returns its
+// address. Changes are pairs of old and new text.
 func startProxy(t *testing.T, name, app, gateway string, changes ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(proxies[name].program[0]); err != nil && name == "traefik" { // no package has it
 		t.Skip(err)
 	}
-	config := blocks(t, proxies[name].language)[0]
-	if len(changes)%2 == 1 {
-		config, changes = block(t, proxies[name].language, changes[0]), changes[1:]
-	}
+	config := inDeploy(t, proxies[name].file)
 	folder, listen := t.TempDir(), "127.0.0.1:"+servers.FreePort()
 	there := strings.NewReplacer(append(changes, "127.0.0.1:3000", app, "127.0.0.1:8080", gateway, "FOLDER", folder, "/etc/haproxy", folder,
 		"LISTEN", listen, "listen 80", "listen "+listen, "bind :80", "bind "+listen, ":80 {", "http://"+listen+" {")...)
-	if name == "nginx" { // the second block goes into the first one's server
-		config = strings.TrimSuffix(config, "}\n") + blocks(t, name)[1] + "}\n"
+	if name == "nginx" {
+		config = strings.TrimSuffix(config, "}\n") + inDeploy(t, "nginx-costs.conf") + "}\n"
 	}
-	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].file, "BLOCK", config, 1)))
-	writeFile(t, folder+"/gothrottle.lua", there.Replace(blocks(t, "lua")[0]))
-	writeFile(t, folder+"/traefik.yaml", there.Replace(block(t, "yaml", "forwardAuth:")))
+	writeFile(t, folder+"/file.yaml", there.Replace(strings.Replace(proxies[name].around, "FILE", config, 1)))
+	writeFile(t, folder+"/gothrottle.lua", there.Replace(inDeploy(t, "haproxy.lua")))
+	writeFile(t, folder+"/traefik.yaml", there.Replace(inDeploy(t, "traefik.yaml")))
 	cmd := exec.Command(proxies[name].program[0], proxies[name].program[1:]...)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder)
 	servers.Background(t, cmd)
@@ -113,14 +113,11 @@ func TestProxies(t *testing.T) {
 			g := start(t, s.Addr, "domain: web\nhttp:\n  trusted_proxies: [127.0.0.1]\n  rules:\n  - {name: few, match: {methods: [get], path: /few/*}, "+
 				"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}\n"+
 				"  - {name: shut, match: {path: /shut}, rate_limit: {unit: hour, requests_per_unit: 9, on_failure: closed}}\n", "DECISION_TIMEOUT=150ms")
-			cors := ""
-			if name != "traefik" {
-				cors = strings.TrimSuffix(block(t, proxy.language, "Access-Control-Allow-Origin"), "\n")
-			}
-			gateway := strings.TrimPrefix(g.web, "http://")
-			at := startProxy(t, name, app.Listener.Addr().String(), gateway, "        return 429;", cors+"\n        return 429;",
-				"\t\turi /check", "\t\turi /check/web\n"+cors, " if { var(txn.limited)", cors+" if { var(txn.limited)",
-				"gothrottle/check", "gothrottle/check/web", "127.0.0.1:8080/check", gateway+"/check/web")
+			gateway, cors := strings.TrimPrefix(g.web, "http://"), name != "traefik"
+			headers := regexp.MustCompile("# (hdr Access.*)").FindStringSubmatch(inDeploy(t, "haproxy.cfg"))[1]
+			at := startProxy(t, name, app.Listener.Addr().String(), gateway, "# add_header", "add_header", "# header_down", "header_down",
+				"if { var(txn.limited)", headers+" if { var(txn.limited)", "uri /check", "uri /check/web", "gothrottle/check", "gothrottle/check/web",
+				"127.0.0.1:8080/check", gateway+"/check/web")
 			spoofed := []string{"X-Forwarded-Uri", "/free", "X-Forwarded-Method", "POST", "X-Original-Uri", "/free"}
 			require.Equal(t, 200, g.get(t, at+"/few/1").StatusCode)
 			require.Equal(t, 200, g.get(t, at+"//few/./%31?x=y", spoofed...).StatusCode)
@@ -128,8 +125,8 @@ func TestProxies(t *testing.T) {
 			require.Equal(t, 429, refused.StatusCode)
 			require.Equal(t, `"few";r=0;t=`, refused.Header.Get("RateLimit")[:12])
 			require.NotEmpty(t, refused.Header.Get("Retry-After"))
-			require.Equal(t, cors != "", refused.Header.Get("Access-Control-Allow-Origin") == "https://www.example.com")
-			require.Equal(t, cors != "", refused.Header.Get("Access-Control-Expose-Headers") == "RateLimit, Retry-After")
+			require.Equal(t, cors, refused.Header.Get("Access-Control-Allow-Origin") == "https://www.example.com")
+			require.Equal(t, cors, refused.Header.Get("Access-Control-Expose-Headers") == "RateLimit, Retry-After")
 			require.Equal(t, 200, g.get(t, at+"/free").StatusCode)
 
 			s.Change(func(f *resp.Faults) { f.Silent = true })
@@ -161,7 +158,7 @@ func TestProxies_ingress(t *testing.T) {
 	defer app.Close()
 	g := start(t, served(t).Addr, "domain: web\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: few, match: {methods: [GET], host: 127.0.0.1, path: /few}, "+
 		"rate_limit: {unit: hour, requests_per_unit: 2, algorithm: sliding_window}}]}")
-	asks := regexp.MustCompile(`:8080(/check\S+)"`).FindStringSubmatch(block(t, "yaml", "auth-url"))[1]
+	asks := regexp.MustCompile(`auth-url: "\S+:8080(/check\S+)"`).FindStringSubmatch(readFile(t, "../docs/gateway.md"))[1]
 	at := startProxy(t, "nginx", app.Listener.Addr().String(), strings.TrimPrefix(g.web, "http://"), "/check?deny=403", asks,
 		"X-Forwarded-Method $request_method", "X-Original-Method $request_method", "X-Forwarded-Uri $request_uri", "X-Original-URL $scheme://$http_host$request_uri",
 		"X-Forwarded-Host $host", "X-Sent-From nginx-ingress-controller")
@@ -261,10 +258,10 @@ func testCheck(t *testing.T) {
 	require.Greater(t, len(g.get(t, g.web+"/check").Header.Get("Retry-After")), 2) // the year's
 }
 
-// Envoy's types have all that the page's envoy.yaml has.
+// Envoy's types have all that envoy.yaml has.
 func TestPage_envoy(t *testing.T) {
 	var file map[string]any
-	require.NoError(t, yaml.Unmarshal([]byte(block(t, "yaml", "static_resources:")), &file))
+	require.NoError(t, yaml.Unmarshal([]byte(inDeploy(t, "envoy.yaml")), &file))
 	text, err := json.Marshal(file)
 	require.NoError(t, err)
 	var config bootstrap.Bootstrap
@@ -277,7 +274,7 @@ func ruleFiles(t *testing.T) (all []string) {
 	t.Helper()
 	var chart struct{ Gateway struct{ Rules string } }
 	require.NoError(t, yaml.Unmarshal([]byte(readFile(t, "../deploy/chart/values.yaml")), &chart))
-	for _, one := range append(blocks(t, "yaml"), readFile(t, "../deploy/gateway/rules.yaml"), chart.Gateway.Rules) {
+	for _, one := range append(blocks(t, "yaml"), inDeploy(t, "rules.yaml"), chart.Gateway.Rules) {
 		if strings.HasPrefix(one, "domain:") || strings.Contains(one, "\ndomain:") {
 			all = append(all, one)
 		}

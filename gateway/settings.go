@@ -59,6 +59,15 @@ func (s *settings) refuse(name string, err error) {
 // table has each setting, with its type, default and meaning. docs/gateway.md has the same table. It begins with those that
 // envoyproxy/ratelimit has and the gateway does not: the log names the ones that are set.
 func (s *settings) table() *flag.FlagSet {
+	const (
+		runtime    = "without `CONFIG`, the rules are in ROOT/SUBDIRECTORY/APPDIRECTORY"
+		listens    = "addresses and ports to listen at: for `/metrics`, `/rules` and `/explain`, for gRPC, for HTTP"
+		ages       = "when a gRPC client must connect again, and how long its requests may then take"
+		headers    = "`LIMIT_RESPONSE_HEADERS_ENABLED` adds headers to responses: the limit, what's left, the seconds until the window ends"
+		prometheus = "`USE_PROMETHEUS` serves the metrics at `PROMETHEUS_ADDR`, too, at each path"
+		node       = "the gateway's name for the management server, and more: name=value, separated by commas"
+		pauses     = "the first and longest pause before the gateway reconnects to the management server: doubled each time, with jitter"
+	)
 	f := flag.NewFlagSet("settings", flag.ContinueOnError)
 	alike := func(without, means string, names ...string) {
 		for _, name := range names {
@@ -80,50 +89,50 @@ func (s *settings) table() *flag.FlagSet {
 		TRACING_SERVICE_INSTANCE_ID TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE USE_DOG_STATSD
 		USE_DOG_STATSD_MOGRIFIERS USE_STATSD XDS_CLIENT_BACKOFF_JITTER XDS_CLIENT_BACKOFF_RANDOM_FACTOR`)...)
 
-	f.String("CONFIG", "", "the rules: a file, or a folder with one file per domain")
-	f.String("RUNTIME_ROOT", "/srv/runtime_data/current", "without `CONFIG`, the rules are in ROOT/SUBDIRECTORY/APPDIRECTORY")
-	f.String("RUNTIME_SUBDIRECTORY", "", "see `RUNTIME_ROOT`")
-	f.String("RUNTIME_APPDIRECTORY", "config", "see `RUNTIME_ROOT`")
+	f.String("CONFIG", "", "the rules: a file, or a folder")
+	f.String("RUNTIME_ROOT", "/srv/runtime_data/current", runtime)
+	f.String("RUNTIME_SUBDIRECTORY", "", runtime)
+	f.String("RUNTIME_APPDIRECTORY", "config", runtime)
 	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "several files may have one domain")
 	f.Var(words{"FILE", "GRPC_XDS_SOTW"}, "CONFIG_TYPE", "files, or [rules over xDS](#rules-over-xds)")
-	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, requests get `UNAVAILABLE`, and Envoy's `failure_mode_deny` decides")
+	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, gRPC requests get `UNAVAILABLE`")
 	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "the health check fails until a domain has rules")
 	f.Var(words{"fixed_window", "sliding_window", "gcra"}, "DEFAULT_ALGORITHM", "the algorithm of rules that name none")
 	f.String("DEFAULT_LATE", "", "paths whose rules are [late](#token-limits), separated by commas")
 
 	f.Var(words{"redis"}, "BACKEND_TYPE", "Redis or Valkey; there is no Memcached backend")
-	f.String("REDIS_URL", "127.0.0.1:6379", "host:port, a URL (`rediss://` means TLS) or a Unix socket's path; separate nodes or Sentinels by commas")
+	f.String("REDIS_URL", "127.0.0.1:6379", "host:port, a URL (`rediss://` means TLS) or a Unix socket's path; nodes or Sentinels, separated by commas")
 	f.Var(words{"SINGLE", "SENTINEL", "CLUSTER"}, "REDIS_TYPE", "for `SENTINEL`, `REDIS_URL` begins with the master's name and a comma")
 	f.UintVar(&s.poolSize, "REDIS_POOL_SIZE", 0, "connections to each server; 0: 10 per processor")
 	f.Bool("REDIS_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
 	f.Bool("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "the server's certificate may have any name")
 	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "the beginning of all keys")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "how long a decision waits for the server")
-	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "how many units of a limit to take in advance")
-	f.UintVar(&s.engine.LocalKeys, "LOCAL_KEYS", 100_000, "how many keys `on_failure: local` counts at most: the limits of those used least recently begin again")
-	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run the script, for servers without the module")
+	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "units of a limit to take [in advance](#limits)")
+	f.UintVar(&s.engine.LocalKeys, "LOCAL_KEYS", 100_000, "keys that `on_failure: local` counts at most; the least recently used start full again")
+	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run [the script](#limits)")
 	f.BoolVar(&s.engine.Shadow, "SHADOW_MODE", false, "refuse no request")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
 	f.String("QUOTA_GROUP_BY", "", "keys of descriptors, separated by commas, whose values [group quotas](#envoy-ai-gateway)")
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "from this used share on, metrics call a limit near")
 
-	f.String("PORT", "8080", "the port for HTTP")
-	f.String("GRPC_PORT", "8081", "the port for gRPC")
+	f.String("PORT", "8080", listens)
+	f.String("GRPC_PORT", "8081", listens)
 	f.String("GRPC_UDS", "", "a Unix socket for gRPC instead")
-	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, "when a gRPC client must connect again")
-	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, "how long the client's requests may then take")
+	f.DurationVar(&s.maxAge, "GRPC_MAX_CONNECTION_AGE", 24*time.Hour, ages)
+	f.DurationVar(&s.grace, "GRPC_MAX_CONNECTION_AGE_GRACE", time.Hour, ages)
 	f.Bool("GRPC_SERVER_USE_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
-	f.String("GRPC_CLIENT_TLS_CACERT", "", "clients need a certificate signed by one from this file")
+	f.String("GRPC_CLIENT_TLS_CACERT", "", "gRPC clients need a certificate signed by one from this file")
 	f.BoolVar(&s.serve.Metadata, "RESPONSE_DYNAMIC_METADATA", false, "add the request and its rules' `metadata` to responses")
-	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, "add the headers `LIMIT_*_HEADER` to responses")
-	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", "the header with the limit")
-	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", "the header with what's left")
-	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", "the header with the seconds until the window ends")
+	f.BoolVar(&s.serve.Headers, "LIMIT_RESPONSE_HEADERS_ENABLED", false, headers)
+	f.StringVar(&s.serve.Limit, "LIMIT_LIMIT_HEADER", "RateLimit-Limit", headers)
+	f.StringVar(&s.serve.Remaining, "LIMIT_REMAINING_HEADER", "RateLimit-Remaining", headers)
+	f.StringVar(&s.serve.Reset, "LIMIT_RESET_HEADER", "RateLimit-Reset", headers)
 
-	f.String("DEBUG_PORT", "6070", "the port for `/metrics`, `/rules` and `/explain`")
-	f.BoolVar(&s.serve.Top, "TOP_ENABLED", false, "serve [`/top`](#customer-x-gets-429): the gateway's user needs `+go.top`, and the server `gothrottle.top-keys`")
-	f.Bool("USE_PROMETHEUS", false, "serve the metrics at `PROMETHEUS_ADDR`, too, at each path")
-	f.String("PROMETHEUS_ADDR", ":9090", "host:port for Prometheus")
+	f.String("DEBUG_PORT", "6070", listens)
+	f.BoolVar(&s.serve.Top, "TOP_ENABLED", false, "serve [`/top`](#operating): the gateway's user needs `+go.top`, and the server `gothrottle.top-keys`")
+	f.Bool("USE_PROMETHEUS", false, prometheus)
+	f.String("PROMETHEUS_ADDR", ":9090", prometheus)
 	f.BoolVar(&s.tracing, "TRACING_ENABLED", false, "send a span per call by OTLP over HTTP, under the caller's `traceparent`; `OTEL_*` set service, collector and sampler")
 	f.Var(words{"info", "trace", "debug", "warn", "warning", "error", "fatal", "panic"}, "LOG_LEVEL", "the least important lines to log")
 	f.Var(words{"text", "json"}, "LOG_FORMAT", "the form of log lines")
@@ -131,17 +140,17 @@ func (s *settings) table() *flag.FlagSet {
 	f.StringVar(&s.xds.Server, "CONFIG_GRPC_XDS_SERVER_URL", "localhost:18000", "the management server: host:port")
 	f.Bool("CONFIG_GRPC_XDS_SERVER_USE_TLS", false, "use TLS: to the management server, for gRPC, to Redis")
 	f.String("CONFIG_GRPC_XDS_CLIENT_ADDITIONAL_HEADERS", "", "headers for the management server: name:value, separated by commas")
-	f.String("CONFIG_GRPC_XDS_NODE_ID", "default", "the gateway's name for the management server")
-	f.String("CONFIG_GRPC_XDS_NODE_METADATA", "", "more about the gateway: name=value, separated by commas")
-	f.IntVar(&s.xds.MaxMessage, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 4<<20, "the largest message from the management server, in bytes")
-	f.DurationVar(&s.xds.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, "the pause before the gateway reconnects to the management server, doubled each time, with jitter")
-	f.DurationVar(&s.xds.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, "the longest of these pauses")
+	f.String("CONFIG_GRPC_XDS_NODE_ID", "default", node)
+	f.String("CONFIG_GRPC_XDS_NODE_METADATA", "", node)
+	f.IntVar(&s.xds.MaxMessage, "XDS_CLIENT_MAX_MSG_SIZE_IN_BYTES", 4<<20, "the largest message from the management server")
+	f.DurationVar(&s.xds.First, "XDS_CLIENT_BACKOFF_INITIAL_INTERVAL", time.Second, pauses)
+	f.DurationVar(&s.xds.Longest, "XDS_CLIENT_BACKOFF_MAX_INTERVAL", time.Minute, pauses)
 
-	alike("0.0.0.0", "the addresses to listen at: for `/metrics`, `/rules` and `/explain`, for gRPC, for HTTP", "DEBUG_HOST", "GRPC_HOST", "HOST")
+	alike("0.0.0.0", listens, "DEBUG_HOST", "GRPC_HOST", "HOST")
 	alike("", "a password, or user:password", "REDIS_AUTH", "REDIS_SENTINEL_AUTH")
 	alike("", "trust this file's certificates instead of the system's", "REDIS_TLS_CACERT", "CONFIG_GRPC_XDS_SERVER_TLS_CACERT")
 	alike("", "the name that the other side's certificate must have", "GRPC_CLIENT_TLS_SAN", "CONFIG_GRPC_XDS_SERVER_TLS_SAN")
-	alike("", "files of the gateway's certificate and its key; new gRPC connections use renewed ones", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY",
+	alike("", "files of the gateway's certificate and key; new gRPC connections use renewed ones", "REDIS_TLS_CLIENT_CERT", "REDIS_TLS_CLIENT_KEY",
 		"GRPC_SERVER_TLS_CERT", "GRPC_SERVER_TLS_KEY", "CONFIG_GRPC_XDS_CLIENT_TLS_CERT", "CONFIG_GRPC_XDS_CLIENT_TLS_KEY")
 	return f
 }
