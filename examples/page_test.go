@@ -1,7 +1,6 @@
 package examples
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"gothrottle/commands/memory/resp"
 	servers "gothrottle/tests/server"
 )
 
@@ -134,18 +132,6 @@ func run(t *testing.T, folder, program string, args ...string) string {
 	said, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	return string(said)
-}
-
-// The lines of docs/choosing.md for Node and Python hold, and charge what it has cost.
-func TestChoosing_holds(t *testing.T) {
-	for language := range languages {
-		t.Run(language, func(t *testing.T) {
-			s := startServer(t, resp.Options{Now: stopped()})
-			require.Equal(t, "counted\n", runPage(t, read(t, "../docs/choosing.md"), language, s.Addr))
-			require.Contains(t, fmt.Sprint(s.do("GO.QUOTA", "tokens:bob", "1000", "1mo", "0", "ALIGN", "0")), "[0 1000 570")
-			require.Contains(t, fmt.Sprint(s.do("GO.LEASE_RO", "{tokens:bob}:held", "1000", "30s", "none", "1000")), "[0 1000 0")
-		})
-	}
 }
 
 // The lines of docs/clients.md that start a server in memory run.
