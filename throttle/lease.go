@@ -187,8 +187,11 @@ func (l *limiter) checkHolder(ctx context.Context, v string, holder string) erro
 func (l *Lease) Context() context.Context { return l.ctx }
 
 // Token returns a fencing token: storage that refuses smaller ones than it has seen refuses holders that have lost
-// their slots. Call it before the work; it asks the server once. ErrLost: the server knows no such slot. docs/go.md
-// says which tokens are larger after a restart, and which permission it needs.
+// their slots. It is the server's time in µs when the slot was taken. Call it before the work; it asks the server once, and
+// needs the permission +zmscore and a client that reads from masters. ErrLost: the server knows no such slot.
+//
+// The next holder's token is larger, but for two exceptions: with Script, if the server's clock was set back; and after a
+// restart or failover that lost the slot, if the new clock is behind by more than the time between the two grants.
 func (l *Lease) Token(ctx context.Context) (int64, error) {
 	if lost := context.Cause(l.ctx); errors.Is(lost, ErrLost) { // though it may have asked before
 		return 0, lost

@@ -18,8 +18,11 @@ import (
 
 // Transport is an http.RoundTripper for processes that share limiters: each request waits for its slot. One whose slot would
 // come after the deadline of its context fails immediately. If the other side answers 429 or 503 and says how long to wait, all
-// processes wait that long. If it says how little is left, they go on with no more. The answer is returned: no request is
-// repeated. While the server doesn't decide, requests are sent immediately, unless the limiters have FailClosed or FailLocal. The
+// processes wait that long: Retry-After, retry-after-ms, or until a limit with nothing left resets. After any status they wait if
+// RateLimit says r=0;t=30, and if it says how little is left, they go on with no more. RateLimit has that,
+// x-ratelimit-remaining-requests with x-ratelimit-reset-requests, anthropic-ratelimit-requests-remaining with its -reset, the
+// same for the Unit of a Cost, and without a unit. Pauses don't add up: the one that ends last counts. The answer is returned:
+// no request is repeated. While the server doesn't decide, requests are sent immediately, unless the limiters have FailClosed or FailLocal. The
 // fields must not change once the Transport is used.
 type Transport struct {
 	Limiter  throttle.Rate                      // of requests, without a Lockout
