@@ -151,7 +151,10 @@ limits = gothrottle.connect(os.environ["URL"], timeout=20, prefix="app:")
 limits.rate("rate", per_minute=5, burst=9).allow("bob", 3)
 limits.window("window", 9, "1h").allow("bob", 3)
 limits.quota("quota", 9, "1mo", zone="Asia/Kolkata").allow("bob", 3)
-limits.all(limits.slots("slots", 9, ttl="1h").part("bob", "a"))`},
+limits.all(limits.slots("slots", 9, ttl="1h").part("bob", "a"))
+parts = limits.quota("own", 9, "1d").part("{a}bob", 3), limits.rate("all", per_minute=5, burst=9).part("{a}", 3)
+limits.resume(os.environ["TICKET"], *parts).settle(4)
+print(limits.hold(*parts).ticket)`},
 }
 
 // A service in another language and one in Go share the limits of a name.
@@ -164,13 +167,26 @@ func TestAdapters_shareWithGo(t *testing.T) {
 func sharesWithGo(t *testing.T, words []string) {
 	clock := stopped()
 	s := startServer(t, resp.Options{Now: clock})
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Dir, cmd.Env = "../build/out/node", append(os.Environ(), "URL=redis://"+s.Addr)
-	said, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", said)
 	client, err := throttle.Open("redis://"+s.Addr, throttle.Timeout(time.Minute), throttle.KeyPrefix("app:"))
 	require.NoError(t, err)
 	defer client.Close()
+	own, all := client.Quota("own", 9, 24*time.Hour), client.Rate("all", throttle.PerMinute(5).Burst(9))
+	held, err := own.Hold(t.Context(), "{a}bob", 3, all.Part("{a}", 3))
+	require.NoError(t, err)
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Dir, cmd.Env = "../build/out/node", append(os.Environ(), "URL=redis://"+s.Addr, "TICKET="+held.Ticket())
+	said, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	if ticket := strings.TrimSpace(string(said)); ticket != "" { // it has settled Go's hold by 4, and Go settles its own by 5
+		held, err = client.Resume(ticket, own.Part("{a}bob", 0), all.Part("{a}", 0))
+		require.NoError(t, err)
+		require.NoError(t, held.Settle(t.Context(), 5))
+		for key, peek := range map[string]func(context.Context, string) (throttle.Result, error){"{a}bob": own.Peek, "{a}": all.Peek} {
+			r, err := peek(t.Context(), key)
+			require.NoError(t, err)
+			require.Zero(t, r.Remaining, key)
+		}
+	}
 	kolkata, err := time.LoadLocation("Asia/Kolkata")
 	require.NoError(t, err)
 	for name, peek := range map[string]func(context.Context, string) (throttle.Result, error){

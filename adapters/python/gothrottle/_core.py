@@ -1,30 +1,20 @@
-"""The verbs of all limiters, once for threads and for asyncio: a Port sends and waits. For threads its coroutines never
-suspend, so run() needs no event loop."""
+"""What the limiters for threads and for asyncio have in common."""
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Any, Awaitable, Callable, Coroutine, TypeVar
+import datetime
+from typing import Any, Callable, Generic, Sequence, TypeVar
 
 from . import _limits
 from ._errors import ParamsError, UnavailableError
-from ._limits import Limit, Span
+from ._limits import AllResult, Limit, Result, Span, read
 from ._local import Local
-from ._result import NEVER, AllResult, Result, read
+from ._port import Port
+from ._redis import maker
 
-T = TypeVar("T")
-Pause = Callable[[float], Awaitable[bool]]
-Ending = Callable[[], Coroutine[Any, Any, None]]
-DENIALS = 10_000  # that are remembered
-
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Runs a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
-    raise RuntimeError("a call waits")
+R = TypeVar("R")
+L = TypeVar("L")
+S = TypeVar("S")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,203 +31,129 @@ class Options:
             raise ParamsError("pass one of fail_open, fail_closed and fail_local, which is a share of the limit, at most 1")
 
 
-class Port:
-    """What sends calls and waits: of threads or of asyncio."""
+class Makers(Generic[R, L, S]):
+    """Makes limiters of a server, which are cheap: make one per call where limits differ by user. The server is a URL (redis://,
+    rediss://, unix://, redis+cluster://host,host, redis+sentinel://host,host/name) or a client of redis-py, whose address and
+    password are used. Nothing is sent yet.
 
-    now: Callable[[], float]
+    The timeout, in seconds, is for connecting and for a reply. While the server is unavailable a call raises an
+    UnavailableError, or is admitted (fail_open), or denied (fail_closed), or decided by this process with a share of the limit
+    (fail_local). script=True is for servers without the module. Other options are redis-py's.
+    """
 
-    async def ask(self, words: list[Any], keys: int = 1) -> Any:
-        """Sends a call once, and returns its reply or raises an Error."""
-        raise NotImplementedError
+    _library: Any  # redis or redis.asyncio
+    _ports: type[Port]
+    _kinds: tuple[Callable[..., R], Callable[..., L], Callable[..., S]]
 
-    async def merge(self, spot: tuple[str, Limit], ask: Callable[[int], Awaitable[Result]]) -> Result:
-        """Asks for one unit, or for those of several callers."""
-        return await ask(1)
+    def __init__(self, server: Any, *, prefix: str = "", timeout: float = 0.25, script: bool | str = False, fail_open: bool = False,
+                 fail_closed: bool = False, fail_local: float = 0.0, remember_denials: bool = False, **options: Any):
+        self._options = Options(fail_open, fail_closed, fail_local, remember_denials)
+        self._port = self._ports(maker(self._library, server, timeout, options), timeout, script)
+        self._prefix, self._local = prefix, Local()
+        self._denials: dict[str, tuple[Limit, int, float, Result]] = {}  # by key: of which limit and units, when it ends, what it said
+        self._kept: set[Any] = set()  # what is renewed
 
-    async def sleep(self, seconds: float, cancelled: Callable[[], Coroutine[Any, Any, Any]] | None = None) -> None:
-        """Waits. If the caller is cancelled meanwhile, calls what is given."""
-        raise NotImplementedError
+    def rate(self, name: str, *, per_second: int | None = None, per_minute: int | None = None, per_hour: int | None = None,
+             per: tuple[int, Span] | None = None, burst: int | None = None, lockout: Span | None = None, **options: Any) -> R:
+        """So many units drain per second, minute, hour, or per=(count, period). As many fit at once, unless burst says
+        otherwise. A denial begins the lockout. The options are those of connect that decide during an outage."""
+        return self._kinds[0](self, name, _limits.rate(per, per_second, per_minute, per_hour, burst, lockout), options)
 
-    def keep(self, renew: Callable[[Pause], Coroutine[Any, Any, None]]) -> Ending:
-        """Lets renew run in the background, and returns what ends it. Its pause waits for so many seconds, or for the end, and
-        then returns True."""
-        raise NotImplementedError
+    def window(self, name: str, limit: int, period: Span, *, exact: bool = False, **options: Any) -> L:
+        """Never more than limit in any period."""
+        return self._kinds[1](self, name, Limit("WINDOW", _limits.units(limit), _limits.millis(period), exact=exact), options)
+
+    def quota(self, name: str, limit: int, period: Span, *, zone: str | datetime.tzinfo | None = None, **options: Any) -> L:
+        """So many per period, from the first unit on. With a zone, like "Europe/Berlin" or "UTC", its clocks end a period, and
+        the period "1mo" is a calendar month."""
+        return self._kinds[1](self, name, _limits.quota(limit, period, zone), options)
+
+    def slots(self, name: str, limit: int, ttl: Span, **options: Any) -> S:
+        """So many holders at a time. A slot that isn't renewed lapses after the ttl."""
+        return self._kinds[2](self, name, Limit("LEASE", _limits.units(limit), _limits.millis(ttl)), options)
 
 
-class Shared:
-    """What the limiters of one client share."""
-
-    def __init__(self, port: Port, prefix: str, options: Options):
-        self.port, self.prefix, self.options = port, prefix, options
-        self.local = Local()
-        self.denials: dict[tuple[str, Limit], tuple[int, float, Result]] = {}  # units, when it ends, what was said
-        self.kept: set[Callable[[], Coroutine[Any, Any, bool]]] = set()  # what releases what is renewed
+AnyMakers = Makers[Any, Any, Any]
 
 
 class Core:
     """A limiter: a limit of a name."""
 
-    def __init__(self, shared: Shared, name: str, limit: Limit, options: dict[str, Any]):
+    def __init__(self, all: AnyMakers, name: str, limit: Limit, options: dict[str, Any]):
         if not name or not isinstance(name, str):
             raise ParamsError("a limiter needs a name")
-        self._all, self._name, self._by, self._port = shared, name, limit, shared.port
-        base = shared.options if not any(one.startswith("fail_") for one in options) else Options(
-            remember_denials=shared.options.remember_denials)
+        self._all, self._name, self._by, self._port = all, name, limit, all._port
+        base = all._options if not any(one.startswith("fail_") for one in options) else Options(
+            remember_denials=all._options.remember_denials)
         self._options = dataclasses.replace(base, **options)
         self._of = name, limit
 
     def _key(self, key: str) -> str:
         if not isinstance(key, str) or len(key) == 0:
             raise ParamsError(f"{key!r} is not a key: a text that isn't empty")
-        return f"{self._all.prefix}{self._name}:{key}"
+        return f"{self._all._prefix}{self._name}:{key}"
 
-    async def _ask(self, key: str, n: int, mode: str = "", *more: Any) -> Result:
+    async def _ask(self, key: str, n: int, mode: str = "", only: str = "") -> Result:
         by = self._by
-        words = [f"GO.{by.kind}", key, *by.first, n]
-        if mode:
-            words += [mode, *more]
-        elif by.lockout and n > 0:
-            words += ["LOCKOUT", by.lockout]
-        return read(await self._port.ask([*words, *by.last, "MS"]), n, mode, self._of)
-
-    async def _allow(self, key: str, n: int) -> Result:
-        key, by, sent = self._key(key), self._by, self._port.now()
-        _limits.units(n)
-        if self._options.remember_denials and (denied := self._denied(key, n, sent)):
-            return denied
-        try:
-            if n == 1 and by.merges:
-                result = await self._port.merge((key, by), lambda callers: self._ask(key, callers, "UPTO" if callers > 1 else ""))
-            else:
-                result = await self._ask(key, n)
-        except UnavailableError as cause:
-            return self._failed(key, n, cause)
-        if self._options.remember_denials and not result.allowed and result.retry_after < NEVER:
-            if len(self._all.denials) >= DENIALS:
-                self._all.denials.clear()
-            self._all.denials[key, by] = n, sent + result.retry_after, result
-        return result
-
-    def _denied(self, key: str, n: int, now: float) -> Result | None:
-        """Returns the last denial if it still holds. It counts from when the call was sent: never longer than on the server."""
-        units, end, result = self._all.denials.get((key, self._by), (0, 0.0, None))
-        if result is None or units != n or now >= end:
-            return None
-        past = result.retry_after - (end - now)
-        return dataclasses.replace(result, source="denials", retry_after=round(end - now, 3) or 0.001,
-                                   reset_after=max(0.0, round(result.reset_after - past, 3)))
-
-    def _failed(self, key: str, n: int, cause: UnavailableError, holder: str = "") -> Result:
-        """Decides, or raises the cause."""
-        o, by = self._options, self._by
-        if o.fail_local:
-            result = self._all.local.take(self._name, by.part(o.fail_local), key, n, int(self._port.now() * 1e6), holder)
-            return dataclasses.replace(result, cause=cause)
-        if o.fail_open:
-            return Result(True, by.units, granted=n, source="failed-open", cause=cause, of=self._of)
-        if o.fail_closed:
-            return Result(False, by.units, retry_after=1, source="failed-closed", cause=cause, of=self._of)
-        raise cause
-
-    async def _peek(self, key: str) -> Result:
-        key, by = self._key(key), self._by
-        result = read(await self._port.ask([f"GO.{by.kind}_RO", key, *by.first, 0, *by.last, "MS"]), 0, "", self._of)
-        return dataclasses.replace(result, allowed=result.allowed and result.remaining > 0)
-
-    async def _refund(self, key: str, n: int) -> Result:
-        return await self._change(key, -_limits.units(n))
+        more: list[Any] = [mode] if mode else ["LOCKOUT", by.lockout] if by.lockout and n > 0 else []
+        return read(await self._port.ask([f"GO.{by.kind}{only}", key, *by.first, n, *more, *by.last, "MS"]), n, mode, self._of)
 
     async def _change(self, key: str, difference: int) -> Result:
         key = self._key(key)
         _limits.units(abs(difference), 0)
-        for denied in [one for one in self._all.denials if one[0] == key]:
-            self._all.denials.pop(denied, None)
+        self._all._denials.pop(key, None)
         return await self._ask(key, difference, "UPTO" if difference < 0 else "FORCE")
-
-    async def _reset(self, key: str) -> None:
-        key = self._key(key)
-        await self._port.ask(["DEL", key])
-        for denied in [one for one in self._all.denials if one[0] == key]:
-            self._all.denials.pop(denied, None)
-
-    async def _wait(self, key: str, n: int, timeout: float) -> Result:
-        """Takes a turn that comes within the timeout, and waits for it."""
-        key, began = self._key(key), self._port.now()
-        _limits.units(n)
-        if self._by.lockout:
-            raise ParamsError("wait doesn't work with a lockout")
-        most = min(max(0, math.floor(timeout * 1000)), _limits.LONGEST)
-        try:
-            reply = await self._port.ask(["GO.THROTTLE", key, *self._by.first, n, "RESERVE", most, "MS"])
-        except UnavailableError as cause:
-            return self._failed(key, n, cause)
-        result = read(reply, n, "RESERVE", self._of)
-        if result.allowed and reply[5] > 0:
-            if self._port.now() - began + reply[5] / 1000 > timeout:  # the reply took part of the time
-                await self._ask(key, -n, "UPTO")
-                return dataclasses.replace(result, allowed=False, granted=0, retry_after=reply[5] / 1000)
-            await self._port.sleep(reply[5] / 1000, lambda: self._ask(key, -n, "UPTO"))
-        return result
-
-    def _part(self, key: str, n: int, share: int, holder: str = "") -> Part:
-        if share and not 1 <= share <= 1000:
-            raise ParamsError("a share's weight is 1 to 1000")
-        return Part(self, self._key(key), n, share, holder)
 
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of all(): units of a key, or a slot. 0 looks, a negative number gives back."""
+    """A part of all() or hold(): units of a key, or a slot. 0 looks, a negative number gives back."""
 
     _limiter: Core
     _key: str
     _n: int
-    _share: int
-    _holder: str
+    _share: int = 0
+    _holder: str = ""
 
-    def _words(self) -> list[Any]:
+    def __post_init__(self) -> None:
+        if self._share and not 1 <= self._share <= 1000:
+            raise ParamsError("a share's weight is 1 to 1000")
+
+    def _words(self, n: int | None = None) -> list[Any]:
+        """Returns the words of a clause after its key, by default for the part's units."""
         by = self._limiter._by
-        words = [self._key, by.kind, *by.first, self._holder or self._n]
-        if by.lockout:
+        words = [by.kind, *by.first, self._holder or self._n if n is None else n]
+        if by.lockout and n is None:
             words += ["LOCKOUT", by.lockout]
         return words + by.last + (["SHARE", self._share] if self._share else [])
 
-
-async def check(shared: Shared) -> None:
-    """Raises an error unless the server decides, by the module or by the script."""
-    await shared.port.ask(["GO.THROTTLE_RO", shared.prefix + "check", 0, 1, 1])
-
-
-async def ask_all(shared: Shared, parts: tuple[Part, ...]) -> AllResult:
-    """Takes all parts or none."""
-    if not parts or parts[0]._share:
-        raise ParamsError("all needs a part, and a share needs one before it")
-    words: list[Any] = ["GO.ALL", *parts[0]._words()]
-    for part in parts[1:]:
-        words += ["KEY", *part._words()]
-    try:
-        reply = await shared.port.ask([*words, "MS"], len(parts))
-    except UnavailableError as cause:
-        return _all_failed(shared, parts, cause)
-    each = tuple(read(one, part._n, "", part._limiter._of) for one, part in zip(reply[6:], parts))
-    if reply[0]:
-        each = tuple(dataclasses.replace(one, granted=0) for one in each)
-    return _decided(each, reply[5])
+    def _here(self, options: Options, cause: UnavailableError, commit: bool) -> Result:
+        limiter, by, n = self._limiter, self._limiter._by, max(self._n, 0)
+        if options.fail_local:
+            now = int(limiter._port.now() * 1e6)
+            found = limiter._all._local.take(limiter._name, by.part(options.fail_local), self._key, n, now, self._holder, commit)
+            return dataclasses.replace(found, cause=cause)
+        allowed = options.fail_open
+        return Result(allowed, by.units, retry_after=0 if allowed else 1, granted=n if allowed else 0,
+                      source="failed-open" if allowed else "failed-closed", cause=cause, of=limiter._of)
 
 
-def _decided(each: tuple[Result, ...], decider: int) -> AllResult:
-    by = each[decider]
-    return AllResult(**{f.name: getattr(by, f.name) for f in dataclasses.fields(Result)}, decider=decider, each=each)
+def failed(options: Options, parts: Sequence[Part], cause: UnavailableError) -> AllResult:
+    """Decides without the server, or raises the cause."""
+    if not (options.fail_local or options.fail_open or options.fail_closed):
+        raise cause
+    each: tuple[Result, ...] = ()
+    for commit in [True] if len(parts) == 1 else [False, True]:  # of several parts, it looks first
+        if all(one.allowed for one in each):
+            each = tuple(part._here(options, cause, commit) for part in parts)
+    return decided(each, max(range(len(each)), key=lambda i: (not each[i].allowed, each[i].retry_after, -each[i].remaining)))
 
 
-def _all_failed(shared: Shared, parts: tuple[Part, ...], cause: UnavailableError) -> AllResult:
-    if not shared.options.fail_local:
-        return _decided(tuple(Core(shared, p._limiter._name, p._limiter._by, {})._failed(p._key, max(p._n, 0), cause) for p in parts), 0)
-    now, share, commit = int(shared.port.now() * 1e6), shared.options.fail_local, False
-    for _ in range(2):  # looks first
-        each = tuple(dataclasses.replace(shared.local.take(
-            p._limiter._name, p._limiter._by.part(share), p._key, max(p._n, 0), now, p._holder, commit), cause=cause) for p in parts)
-        commit = all(one.allowed for one in each)
-        if not commit:
-            break
-    return _decided(each, max(range(len(each)), key=lambda i: (not each[i].allowed, each[i].retry_after, -each[i].remaining)))
+def decided(each: tuple[Result, ...], decider: int) -> AllResult:
+    return AllResult(**vars(each[decider]), decider=decider, each=each)
+
+
+def joined(clauses: Sequence[Sequence[Any]], *last: Any) -> tuple[list[Any], list[str]]:
+    """Returns the words of GO.ALL for clauses that begin with their keys, and the keys after the first."""
+    first, *more = clauses
+    return ["GO.ALL", *first, *(word for clause in more for word in ("KEY", *clause)), *last, "MS"], [clause[0] for clause in more]

@@ -15,6 +15,10 @@ class UnavailableError(Error):
     """Nobody decided: there was no reply in time or no connection, or the server can't write, or refuses this client. A call
     that was sent may have taken its units. The fail_* options decide then."""
 
+    def __init__(self, text: str, sent: bool = True):
+        super().__init__(text)
+        self.sent = sent
+
 
 class NoModuleError(Error):
     """The server doesn't know the command: load the module gothrottle, or pass script=True."""

@@ -1,156 +1,217 @@
 """Slots and holds: what lapses unless it's renewed. docs/proofs.md says why a hold is charged once."""
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import random
 import re
+import time
 import uuid
-from typing import Any
+from typing import Any, Sequence, TypeVar
 
-from ._core import Core, Ending, Pause
+from ._core import Part, failed, joined
 from ._errors import Error, ParamsError, UnavailableError
-from ._limits import units
-from ._result import Result, read
+from ._limits import Result, Span, millis, read, units
+from ._port import Ending, Pause
 
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 TRIES = 0.1  # seconds between two tries of a settlement
 
 
 class Held:
-    """A slot or a hold."""
+    """A slot or a hold. Its verbs are functions, which the classes for threads and for asyncio take."""
 
-    def __init__(self, limiter: Core, key: str, words: list[Any], ttl: int, deadline: float, charged: str = ""):
-        self.result, self._charged = Result(False), charged or key
-        self._limiter, self._port, self._at, self._words = limiter, limiter._port, key, words
-        self._ttl, self._deadline = ttl / 1000, limiter._port.now() + deadline
-        self._id = uuid.uuid4().hex  # of this try alone
+    def __init__(self, parts: Sequence[Part], ttl: int, deadline: Span):
+        self.result = Result(False)
+        self._parts, self._all, self._port = parts, parts[0]._limiter._all, parts[0]._limiter._port
+        self._keys = [part._key for part in parts]  # of what is held
+        self._ttl, self._deadline = ttl / 1000, self._port.now() + millis(deadline) / 1000
+        self._id = ""  # of this try alone
         self._sent = 0.0  # when the last call was sent that was admitted; 0: the server holds nothing
-        self._lost = self._over = False
+        self.lost = False  # whether it's known that the server doesn't hold it any more
+        self._over = False
         self._stop: Ending | None = None
 
     @property
     def allowed(self) -> bool:
         return self.result.allowed
 
-    @property
-    def lost(self) -> bool:
-        """Whether it's known that the server doesn't hold it any more."""
-        return self._lost
+    def _ends(self) -> float:
+        """Returns until when the server surely holds it: a tenth is for clocks that differ."""
+        return self._sent + self._ttl * 0.9
 
-    async def _take(self, words: list[Any], keys: int, n: int) -> None:
-        sent = self._port.now()
+    def _clauses(self, n: int | None = None) -> list[list[Any]]:
+        """Returns clauses that take n of what is held, by default the parts' units."""
+        return [[key, "LEASE", part._limiter._by.units, round(self._ttl * 1000), self._id, part._n if n is None else n]
+                for key, part in zip(self._keys, self._parts)]
+
+    async def _call(self, clauses: list[list[Any]], *last: Any) -> Result:
+        """Sends a call for as many clauses for each part."""
+        if len(clauses) == 1:
+            (key, kind, *words), part = clauses[0], self._parts[0]
+            return read(await self._port.ask([f"GO.{kind}", key, *words, *last, "MS"]), part._n, "", part._limiter._of)
+        reply = await self._port.ask(*joined(clauses, *last))
+        result = read(reply, 1, "ALL", self._parts[0]._limiter._of)
+        part = self._parts[reply[5] * len(self._parts) // len(clauses)]  # which decided
+        return dataclasses.replace(result, of=part._limiter._of, granted=part._n if result.allowed else 0)
+
+    async def _take(self, n: int | None = None) -> None:
+        """Takes it. A try without a reply is forgotten: each has an id of its own."""
+        sent, self._id, self._sent = self._port.now(), uuid.uuid4().hex, 0.0
         try:
-            self.result = read(await self._port.ask(words, keys), n, "", self._limiter._of)
-        except UnavailableError as cause:
-            self._port.keep(lambda pause: self._forget())  # the call may have taken it
-            self.result = self._limiter._failed(self._charged, n, cause, self._id)
-            return
+            self.result = await self._call(self._clauses(n))
+        except (UnavailableError, asyncio.CancelledError):
+            self._port.keep(lambda pause, id=self._id: self._release(id))  # type: ignore[misc]
+            raise
         if self.result.allowed:
             self._sent = sent
 
-    async def _forget(self) -> None:
+    async def _begin(self) -> None:
         try:
-            await self._port.ask(["GO.RELEASE", self._at, self._id])
-        except Error:
-            pass  # it lapses
-
-    async def _renew(self) -> bool:
-        """Renews it, and returns whether it's still held. It never takes anew: 0 units."""
-        if not self._sent or self._lost or self._over:
-            return self.result.allowed and not self._lost and not self._over
-        sent = self._port.now()
-        reply = await self._port.ask(["GO.LEASE", self._at, *self._words, self._id, 0, "MS"])
-        self._lost = bool(reply[0])
-        self._sent = self._sent if reply[0] else sent
-        return not self._lost
+            await self._take()
+        except UnavailableError as cause:
+            parts = [dataclasses.replace(part, _holder=self._id) for part in self._parts]
+            self.result = failed(self._parts[0]._limiter._options, parts, cause)
 
     async def _keep(self, pause: Pause) -> None:
         """Renews it until the deadline, or until its end."""
         wait = self._ttl / 3
-        while not self._lost and self._port.now() < self._deadline:
+        while not self.lost and self._port.now() < self._deadline:
             if await pause(wait * random.uniform(0.9, 1)):
                 return
             try:
-                await self._renew()
+                await renew(self)
                 wait = self._ttl / 3
             except Error:
                 wait = self._ttl / 10
-                self._lost = self._port.now() >= self._sent + self._ttl
+                self.lost = self._port.now() >= self._sent + self._ttl
 
     def _start(self) -> None:
         if self._sent and not self._over and self._stop is None:
             self._stop = self._port.keep(self._keep)
-            self._limiter._all.kept.add(self._release)
+            self._all._kept.add(self)
 
     async def _finish(self) -> None:
         """Ends the renewals."""
         stop, self._stop = self._stop, None
-        self._limiter._all.kept.discard(self._release)
+        self._all._kept.discard(self)
         if stop is not None:
             await stop()
 
-    async def _release(self) -> bool:
-        """Gives it back, and returns whether it was held. It lapses by itself if the server is unavailable."""
-        await self._finish()
-        if self._over or not self._sent:
-            by = self._limiter._by.part(self._limiter._options.fail_local or 1)
-            self._limiter._all.local.release(by, self._charged, self._id)
-            return False
-        self._over = True
+    async def _release(self, id: str) -> bool:
         try:
-            return bool(await self._port.ask(["GO.RELEASE", self._at, self._id]))
-        except UnavailableError:
-            return False
+            return any([await self._port.ask(["GO.RELEASE", key, id]) for key in self._keys])
+        except Error:
+            return False  # it lapses
+
+    def _settle_here(self, cost: int) -> bool:
+        """Charges the cost if this process decided, and returns whether it did."""
+        for part in self._parts if self.result.source == "failed-local" else ():
+            by = part._limiter._by.part(self._parts[0]._limiter._options.fail_local)
+            self._all._local.settle(by, part._key, self._id, part._n, cost)
+        return self.result.source == "failed-local"
 
 
-async def slot(held: Held) -> None:
-    """Takes a slot."""
-    await held._take(["GO.LEASE", held._at, *held._words, held._id, "MS"], 1, 1)
+async def renew(self: Held) -> bool:
+    """Renews it now, and returns whether it's still held. It never takes anew."""
+    if self._sent and not self.lost and not self._over:
+        sent = self._port.now()
+        self.lost = not (await self._call(self._clauses(0))).allowed
+        self._sent = self._sent if self.lost else sent
+    return self.result.allowed and not self.lost and not self._over
+
+
+async def release(self: Held) -> bool:
+    """Gives it back, and returns whether it was held. It lapses by itself if the server is unavailable."""
+    await self._finish()
+    over, self._over = self._over, True
+    if over or not self.result.allowed or self._settle_here(0) or not self._sent:
+        return False
+    return await self._release(self._id)
 
 
 class HeldUnits(Held):
     """Units that are reserved until their cost is known."""
 
-    def __init__(self, limiter: Core, key: str, n: int, ttl: int, deadline: float):
-        full, self._n = limiter._key(key), units(n)
-        super().__init__(limiter, held_key(full), [limiter._by.units, ttl], ttl, deadline, full)
+    def __init__(self, parts: Sequence[Part], ttl: Span = "30s", deadline: Span = "1h", least: int = 1):
+        for part in parts:
+            units(part._n, least)
+        if not parts or any(part._share or part._limiter._by.kind == "LEASE" for part in parts):
+            raise ParamsError("a hold needs parts of rates, windows or quotas, without a share")
+        super().__init__(parts, millis(ttl), deadline)
+        self._keys = [held_key(part._key) for part in parts]
+        self._unsure = False  # whether a try to settle had no reply
+        self._again = False  # whether settle may be called again
 
-    async def _hold(self) -> None:
-        by = self._limiter._by
-        peek = [self._charged, by.kind, *by.first, 0, *by.last]
-        await self._take(["GO.ALL", *peek, "KEY", self._at, "LEASE", *self._words, self._id, self._n, "SHARE", 1, "MS"], 2, self._n)
+    @property
+    def ticket(self) -> str:
+        """Secret words by which Limits.resume, also of clients in other languages, finds the hold. "": the server holds nothing."""
+        ms, text = round((self._ends() - self._port.now() + time.time()) * 1000), ""
+        while ms > 0:
+            ms, text = ms // 36, DIGITS[ms % 36] + text
+        return f"{self._id}.{text}" if self._sent else ""
 
-    async def _settle(self, actual: int) -> str:
-        """Charges the real cost, and gives back the hold: "counted", "refused", or "unknown" if nobody knows."""
-        units(actual, 0)
-        await self._finish()
-        if self._over:
-            raise ParamsError("a hold is settled once, before it's released")
-        self._over = True
-        if not self._sent:
-            return "unknown"  # it was admitted without the server
-        said = await self._charge(actual)
-        if said == "lost":  # nothing was charged: a fresh hold of one slot makes that safe to repeat
-            self._id, self._n, self._sent = uuid.uuid4().hex, 1, 0.0
-            await self._hold()
-            said = await self._charge(actual) if self._sent else "refused"
-        return "unknown" if said == "lost" else said
+    def _clauses(self, n: int | None = None) -> list[list[Any]]:
+        held = super()._clauses(n)
+        return held if n == 0 else [clause for part, one in zip(self._parts, held)
+                                    for clause in ([part._key, *part._words(0)], [*one, "SHARE", 1])]
 
-    async def _charge(self, actual: int) -> str:
-        by, unsure, ends = self._limiter._by, False, self._sent + self._ttl * 0.9  # a tenth is for clocks that differ
-        words = ["GO.ALL", self._at, "RELEASE", self._id, "KEY", self._charged, by.kind, *by.first, actual, *by.last, "FORCE", "MS"]
+    async def _charge(self, cost: int) -> str:
         while True:
+            if not self._sent:
+                self._unsure = False
+                await self._take(1)
+                if not self._sent:
+                    return "refused"
+            words = [clause for key, part in zip(self._keys, self._parts)
+                     for clause in ([part._key, *part._words(cost)], [key, "RELEASE", self._id])]
             try:
-                reply = await self._port.ask(words, 2)
-            except UnavailableError:
-                if self._port.now() >= ends:
+                counted = (await self._call(words, "FORCE")).allowed
+            except asyncio.CancelledError:
+                self._unsure = True
+                raise
+            except Error as error:
+                if isinstance(error, UnavailableError) and self._port.now() < self._ends():
+                    self._unsure = self._unsure or error.sent
+                    await self._port.sleep(min(TRIES, self._ttl / 20))
+                    continue
+                if isinstance(error, UnavailableError) or self._unsure:
                     return "unknown"
-                unsure = True
-                await self._port.sleep(min(TRIES, self._ttl / 20))
-                continue
-            if not reply[0]:
-                return "counted"
-            if not unsure:
-                return "lost"
-            return "counted" if self._port.now() < ends else "unknown"  # by the try without a reply
+                raise
+            if counted or self._unsure:  # now, or by the try without a reply
+                return "counted" if counted or self._port.now() < self._ends() else "unknown"
+            self._sent = 0.0  # it was lost, and nothing was charged: a fresh one makes that safe to repeat
+
+
+async def settle(self: HeldUnits, actual: int) -> str:
+    """Charges the real cost, past the limit if need be, and gives back the rest. Returns "counted", "refused" (the hold was
+    lost, and the limit is used up), or "unknown" (it may have been charged). It tries again while there's no reply. After an
+    error nothing is charged, and you may settle again."""
+    units(actual, 0)
+    await self._finish()
+    if not self.result.allowed or self._over and not self._again:
+        raise ParamsError("a hold that was admitted is settled once, before it's released")
+    self._over, self._again, said = True, False, ""
+    try:
+        said = "counted" if self._settle_here(actual) else await self._charge(actual)
+    finally:
+        self._again = not said
+    return said
+
+
+U = TypeVar("U", bound=HeldUnits)
+
+
+def resumed(self: U, ticket: str) -> U:
+    """Makes it the hold of a ticket. The ticket "" is of a hold that the server doesn't hold."""
+    found = re.fullmatch(r"([^.]+)\.([0-9a-z]{1,12})", ticket)
+    if ticket and not found:
+        raise ParamsError(f"{ticket!r} is no ticket")
+    self.result = Result(True, of=self._parts[0]._limiter._of)
+    if found:
+        self._id, self._unsure = found[1], True  # somebody may have settled it
+        self._sent = self._port.now() - time.time() + int(found[2], 36) / 1000 - self._ttl * 0.9
+    return self
 
 
 def held_key(key: str) -> str:

@@ -3,8 +3,7 @@ from __future__ import annotations
 
 from typing import Any, Optional, Tuple
 
-from ._limits import Limit
-from ._result import NEVER, Result
+from ._limits import NEVER, Limit, Result
 
 KEYS = 100_000  # a process counts so many; beyond them, the oldest is forgotten
 Decision = Tuple[bool, int, Optional[int], int, int]  # allowed, units left, wait and reset in µs, units granted
@@ -27,10 +26,13 @@ class Local:
         return Result(allowed, by.units, left, 0 if allowed else NEVER if wait is None else up(wait), up(reset), granted,
                       "failed-local", of=(name, by))
 
-    def release(self, by: Limit, key: str, holder: str) -> None:
-        """Gives back what a holder has."""
-        if (key, by) in self._entries:
-            self._entries[key, by] = [one for one in self._entries[key, by] if one[2] != holder]
+    def settle(self, by: Limit, key: str, holder: str, n: int, cost: int) -> None:
+        """Charges a cost in place of the n units that a holder has."""
+        if (key, by) in self._rates:
+            full, locked = self._rates[key, by]
+            self._rates[key, by] = full + (cost - n) * by.period * 1000, locked
+        mine = [[one[0], cost, ""] if one[2] == holder else one for one in self._entries.get((key, by), ())]
+        self._entries[key, by] = [one for one in mine if one[1]]
 
     def _rate(self, by: Limit, key: str, n: int, now: int, _: str, commit: bool) -> Decision:
         period, size = by.period * 1000, by.units * by.period * 1000  # of one unit and of all, times count

@@ -4,15 +4,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import weakref
-from typing import Any, Awaitable, Callable, Coroutine
+from typing import Any, Awaitable, Callable, Coroutine, Sequence
 
 import redis
 
-from ._core import Ending, Pause, Port
 from ._errors import FAILURES, UnavailableError
-from ._limits import Limit
-from ._result import Result
-from ._wire import Watch, Wire
+from ._port import Ending, Pause, Port, T, Watch
 
 BATCH, WIDE = 64, 4  # calls sent together, and how many batches may be under way, so a server gets few connections
 STEPS = 16  # callers that begin within this part of the time limit share a timer
@@ -21,14 +18,14 @@ STEPS = 16  # callers that begin within this part of the time limit share a time
 class Loop:
     """What belongs to one event loop: connections don't work in another one."""
 
-    def __init__(self, wire: Wire, client: Any):
-        self.wire, self.client, self.loop = wire, client, asyncio.get_running_loop()
+    def __init__(self, port: Tasks, client: Any):
+        self.port, self.client, self.loop = port, client, asyncio.get_running_loop()
         self.calls: dict[Watch, Calls] = {}
-        self.merged: dict[tuple[str, Limit], list[asyncio.Future[Result]]] = {}  # who waits for the call under way to end
+        self.merged: dict[Any, list[asyncio.Future[Any]]] = {}  # who waits for the call under way to end
         self.tasks: set[asyncio.Task[Any]] = set()
-        self.timers: dict[asyncio.TimerHandle, list[asyncio.Future[Any]]] = {}
-        self._young: list[asyncio.Future[Any]] = []  # the futures of the newest timer
-        self._until = 0.0  # others join them until then
+        self.due: collections.deque[tuple[float, asyncio.Future[Any]]] = collections.deque()  # when they fail
+        self.timer: asyncio.TimerHandle | None = None  # one for all: a timer for each would cost more than its call
+        self._late = False
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self.loop.create_task(coroutine)
@@ -37,36 +34,35 @@ class Loop:
         return task
 
     def future(self) -> asyncio.Future[Any]:
-        """Returns a future that fails at the time limit. A timer for each would cost more than its call."""
-        future, now = self.loop.create_future(), self.loop.time()
-        if now >= self._until:
-            self._young, self._until = [], now + self.wire.limit / STEPS
-            self._end_at(now + self.wire.limit, self._young)
-        self._young.append(future)
+        """Returns a future that fails at the time limit."""
+        future, end = self.loop.create_future(), self.loop.time() + self.port.limit
+        self.due.append((end, future))
+        if self.timer is None:
+            self.timer = self.loop.call_at(end, self._expire)
         return future
 
-    def _end_at(self, at: float, futures: list[asyncio.Future[Any]], late: bool = False) -> None:
-        def end() -> None:
-            del self.timers[handle]
-            now = self.loop.time()
-            if now - at > self.wire.limit / STEPS and not late:  # the loop was busy, and not the server: replies may be there
-                self._end_at(now + self.wire.limit / 2, futures, late=True)
-            else:
-                self._end(futures, f"no reply within {self.wire.limit * 1000:.0f} ms")
+    def _expire(self) -> None:
+        now, step = self.loop.time(), self.port.limit / STEPS
+        if self.timer and now - self.timer.when() > step and not self._late:
+            self._late = True  # the loop was busy, and not the server: replies may be there
+            self.timer = self.loop.call_at(now + self.port.limit / 2, self._expire)
+            return
+        self._late, self.timer = False, None
+        self.fail(f"no reply within {self.port.limit * 1000:.0f} ms", now)
+        if self.due:
+            self.timer = self.loop.call_at(max(self.due[0][0], now + step), self._expire)
 
-        handle = self.loop.call_at(at, end)
-        self.timers[handle] = futures
-
-    def _end(self, futures: list[asyncio.Future[Any]], why: str) -> None:
-        for future in futures:
+    def fail(self, why: str, now: float) -> None:
+        """Fails the futures that are due, and forgets those that are done."""
+        while self.due and (self.due[0][0] <= now or self.due[0][1].done()):
+            _, future = self.due.popleft()
             if not future.done():
                 future.set_exception(UnavailableError(why))
 
     async def close(self) -> None:
-        for handle, futures in self.timers.items():
-            handle.cancel()
-            self._end(futures, "the client is closed")
-        self.timers.clear()
+        if self.timer is not None:
+            self.timer.cancel()
+        self.fail("the client is closed", float("inf"))
         while self.tasks:  # they end within the time limits of their sockets
             await asyncio.wait(self.tasks)
         await getattr(self.client, "aclose", self.client.close)()
@@ -102,22 +98,20 @@ class Calls:
             self.busy -= 1
 
     async def _send_batch(self, calls: list[list[Any]], futures: list[asyncio.Future[Any]]) -> None:
-        wire, watch = self.loop.wire, self.watch
+        port = self.loop.port
         replies = await self._replies(calls)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis.exceptions.NoScriptError)]
         if unknown:  # the first one brings the text
-            replies[unknown[0]], = await self._replies([wire.text(calls[unknown[0]])])
+            replies[unknown[0]], = await self._replies([port.text(calls[unknown[0]])])
             for i, reply in zip(unknown[1:], await self._replies([calls[i] for i in unknown[1:]])):
                 replies[i] = reply
         for reply, future in zip(replies, futures):
-            if not isinstance(reply, Exception):
-                watch.works()
-                if not future.done():
-                    future.set_result(reply)
-                continue
-            error = wire.failed(reply, watch) if isinstance(reply, FAILURES) else reply
+            if isinstance(reply, FAILURES):
+                reply = port.failed(reply, self.watch)
+            elif not isinstance(reply, Exception):
+                self.watch.works()
             if not future.done():
-                future.set_exception(error)
+                (future.set_exception if isinstance(reply, Exception) else future.set_result)(reply)
 
     async def _replies(self, calls: list[list[Any]]) -> list[Any]:
         """Sends calls once. An error takes the place of its reply."""
@@ -138,66 +132,60 @@ class Calls:
 class Tasks(Port):
     """The port of asyncio. Each event loop has a client of its own."""
 
-    def __init__(self, wire: Wire, client: Callable[[], Any]):
-        self.wire, self.client, self.now = wire, client, wire.now
+    def __init__(self, *about: Any):
+        super().__init__(*about)
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Loop] = weakref.WeakKeyDictionary()
 
     def loop(self) -> Loop:
         running = asyncio.get_running_loop()
         if running not in self._loops:
-            self._loops[running] = Loop(self.wire, self.client()())
+            self._loops[running] = Loop(self, self._make())
         return self._loops[running]
 
-    async def ask(self, words: list[Any], keys: int = 1) -> Any:
-        loop = self.loop()
-        watch = self.wire.watch(loop.client, words[1])
-        calls = loop.calls.get(watch)
-        if calls is None:
-            calls = loop.calls[watch] = Calls(loop, watch)
-        return await calls.ask(self.wire.words(words, keys))
+    def client(self) -> Any:
+        return self.loop().client
 
-    async def merge(self, spot: tuple[str, Limit], ask: Callable[[int], Awaitable[Result]]) -> Result:
+    async def ask(self, words: list[Any], more: Sequence[str] = ()) -> Any:
+        loop = self.loop()
+        watch = self.watch(loop.client, words[1])
+        if watch not in loop.calls:
+            loop.calls[watch] = Calls(loop, watch)
+        return await loop.calls[watch].ask(self.words(words, more))
+
+    async def merge(self, spot: Any, ask: Callable[[int], Awaitable[T]]) -> T:
         """Makes one call of those that come while a call for the same key and limit is under way."""
         loop = self.loop()
         others = loop.merged.get(spot)
         if others is not None:
             others.append(loop.future())
-            return await others[-1]
+            return await others[-1]  # type: ignore[no-any-return]
         loop.merged[spot] = []
         try:
             return await ask(1)
         finally:
-            self._next(loop, spot, ask)
+            if loop.merged[spot]:
+                loop.start(self._lead(loop, spot, ask))
+            else:
+                del loop.merged[spot]
 
-    def _next(self, loop: Loop, spot: tuple[str, Limit], ask: Callable[[int], Awaitable[Result]]) -> None:
-        futures = [one for one in loop.merged.pop(spot) if not one.done()]
-        if futures:
+    async def _lead(self, loop: Loop, spot: Any, ask: Callable[[int], Awaitable[Any]]) -> None:
+        """Asks for those who wait, until nobody does."""
+        while futures := [one for one in loop.merged.pop(spot) if not one.done()]:
             loop.merged[spot] = []
-            loop.start(self._lead(loop, spot, ask, futures))
+            try:
+                result = await ask(len(futures))
+                still = [one for one in futures if not one.done()]  # those who have gone leave their units to the others
+                for future, one in zip(still, result.shared(len(still)) if len(futures) > 1 else [result]):
+                    future.set_result(one)
+            except Exception as error:
+                for future in futures:
+                    if not future.done():
+                        future.set_exception(error)
 
-    async def _lead(self, loop: Loop, spot: tuple[str, Limit], ask: Callable[[int], Awaitable[Result]],
-                    futures: list[asyncio.Future[Result]]) -> None:
-        try:
-            result = await ask(len(futures))
-            still = [one for one in futures if not one.done()]  # those who have gone leave their units to the others
-            for future, one in zip(still, result.shared(len(still)) if len(futures) > 1 else [result]):
-                future.set_result(one)
-        except Exception as error:
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error)
-        finally:
-            self._next(loop, spot, ask)
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
 
-    async def sleep(self, seconds: float, cancelled: Callable[[], Coroutine[Any, Any, Any]] | None = None) -> None:
-        try:
-            await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
-            if cancelled is not None:
-                self.loop().start(cancelled())
-            raise
-
-    def keep(self, renew: Callable[[Pause], Coroutine[Any, Any, None]]) -> Ending:
+    def keep(self, renew: Callable[[Pause], Coroutine[Any, Any, Any]]) -> Ending:
         over = asyncio.Event()
 
         async def pause(seconds: float) -> bool:

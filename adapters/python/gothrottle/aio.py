@@ -5,107 +5,142 @@
 """
 from __future__ import annotations
 
-import time
-from typing import Any, Callable, Coroutine, Generator, Generic, TypeVar
+import asyncio
+import dataclasses
+import math
+from typing import Any, Generator, Generic, TypeVar
 
 import redis.asyncio
 
-from . import _limits, _redis
-from ._core import Core, Options, Part, Shared, ask_all, check
-from ._held import Held, HeldUnits, slot
-from ._limits import Span
+from . import _held, _limits
+from ._core import AnyMakers, Core, Makers, Part, decided, failed, joined
+from ._errors import ParamsError, UnavailableError
+from ._held import Held, HeldUnits
+from ._limits import NEVER, AllResult, Result, Span, read
 from ._loop import Tasks
-from ._makers import Makers
-from ._result import AllResult, Result
-from ._wire import Wire
 
 __all__ = ["Hold", "Lease", "Limiter", "Limits", "Rate", "Slots", "connect"]
 
+DENIALS = 10_000  # that are remembered
+
 
 class Limiter(Core):
-    """See gothrottle.Limiter."""
+    """A window or a quota. Keys are the limiter's name, a colon and the key."""
 
-    async def allow(self, key: str, n: int = 1) -> Result:
+    async def allow(self: Core, key: str, n: int = 1) -> Result:
         """Asks for n units, all or none."""
-        return await self._allow(key, n)
+        key, by, sent, denials = self._key(key), self._by, self._port.now(), self._all._denials
+        _limits.units(n)
+        if self._options.remember_denials and key in denials:
+            limit, units, end, result = denials[key]
+            if (limit, units) == (by, n) and sent < end:
+                left = round(end - sent, 3) or 0.001
+                reset = max(0.0, round(result.reset_after - (result.retry_after - (end - sent)), 3))
+                return dataclasses.replace(result, source="denials", retry_after=left, reset_after=reset)
+        try:
+            if n == 1 and by.merges:
+                result = await self._port.merge((key, by), lambda callers: self._ask(key, callers, "UPTO" if callers > 1 else ""))
+            else:
+                result = await self._ask(key, n)
+        except UnavailableError as cause:
+            return failed(self._options, [Part(self, key, n)], cause).each[0]
+        if self._options.remember_denials and not result.allowed and result.retry_after < NEVER:
+            if len(denials) >= DENIALS:
+                denials.clear()
+            denials[key] = by, n, sent + result.retry_after, result  # from when it was sent: never longer than on the server
+        return result
 
-    async def peek(self, key: str) -> Result:
+    async def peek(self: Core, key: str) -> Result:
         """Tells what is left, and changes nothing."""
-        return await self._peek(key)
+        result = await self._ask(self._key(key), 0, only="_RO")
+        return dataclasses.replace(result, allowed=result.allowed and result.remaining > 0)
 
-    async def refund(self, key: str, n: int = 1) -> Result:
+    async def refund(self: Core, key: str, n: int = 1) -> Result:
         """Gives n units back, but no more than are in use."""
-        return await self._refund(key, n)
+        return await self._change(key, -_limits.units(n))
 
-    async def settle(self, key: str, difference: int) -> Result:
-        """Corrects an estimate: see gothrottle.Limiter.settle."""
+    async def settle(self: Core, key: str, difference: int) -> Result:
+        """Corrects an estimate: charges more, past the limit if need be, or gives a negative difference back. It's sent once:
+        after an error it may have settled."""
         return await self._change(key, difference)
 
-    async def reset(self, key: str) -> None:
-        """Deletes the key: nothing is in use, and a lockout ends."""
-        await self._reset(key)
+    async def reset(self: Core, key: str) -> None:
+        """Deletes the key: nothing is in use, a lockout ends, and leases are lost at their next renewal."""
+        key = self._key(key)
+        await self._port.ask(["DEL", key])
+        self._all._denials.pop(key, None)
+
+    def part(self: Core, key: str, n: int = 1, share: int = 0) -> Part:
+        """A part of all() or hold(): n units. With a share, a tenant of the part before it, by this weight."""
+        return Part(self, self._key(key), n, share)
 
     def hold(self, key: str, n: int, ttl: Span = "30s", deadline: Span = "1h") -> Taking[Hold]:
-        """Reserves n units, for await or async with: see gothrottle.Limiter.hold."""
-        hold = Hold(self, key, n, _limits.millis(ttl), _limits.millis(deadline) / 1000)
-        return Taking(hold, hold._hold)
-
-    def part(self, key: str, n: int = 1, share: int = 0) -> Part:
-        """A part of all(): see gothrottle.Limiter.part."""
-        return self._part(key, n, share)
+        """Reserves n units until their cost is known, for await or async with, which renews them until the deadline. They lapse
+        a ttl after the last renewal."""
+        return Taking(Hold([self.part(key, n)], ttl, deadline))
 
 
 class Rate(Limiter):
-    """See gothrottle.Rate."""
+    """A limiter that drains at a rate."""
 
-    async def wait(self, key: str, n: int = 1, timeout: float = 60) -> Result:
+    async def wait(self: Core, key: str, n: int = 1, timeout: float = 60) -> Result:
         """Takes a turn and waits for it, or returns a denial at once if it would come after the timeout, in seconds. If the
         caller is cancelled meanwhile, the turn is given back."""
-        return await self._wait(key, n, timeout)
+        key, began = self._key(key), self._port.now()
+        _limits.units(n)
+        if self._by.lockout:
+            raise ParamsError("wait doesn't work with a lockout")
+        most = min(max(0, math.floor(timeout * 1000)), _limits.LONGEST)
+        try:
+            reply = await self._port.ask(["GO.THROTTLE", key, *self._by.first, n, "RESERVE", most, "MS"])
+            result = read(reply, n, "RESERVE", self._of)
+        except UnavailableError as cause:
+            return failed(self._options, [Part(self, key, n)], cause).each[0]
+        if result.allowed and reply[5] > 0:
+            if self._port.now() - began + reply[5] / 1000 > timeout:  # the reply took part of the time
+                await self._ask(key, -n, "UPTO")
+                return dataclasses.replace(result, allowed=False, granted=0, retry_after=reply[5] / 1000)
+            try:
+                await self._port.sleep(reply[5] / 1000)
+            except asyncio.CancelledError:
+                self._port.keep(lambda _: self._ask(key, -n, "UPTO"))
+                raise
+        return result
 
 
 class Slots(Core):
-    """See gothrottle.Slots."""
+    """A limiter of concurrent holders."""
+
+    reset = Limiter.reset
 
     def lease(self, key: str, deadline: Span = "100d") -> Taking[Lease]:
-        """Takes a slot, for await or async with: see gothrottle.Slots.lease."""
-        lease = Lease(self, self._key(key), self._by.first, self._by.period, _limits.millis(deadline) / 1000)
-        return Taking(lease, lambda: slot(lease))
+        """Takes a slot, for await or async with, which renews it until the deadline."""
+        return Taking(Lease([Part(self, self._key(key), 1)], self._by.period, deadline))
 
-    async def reset(self, key: str) -> None:
-        """Deletes the key: leases are lost at their next renewal."""
-        await self._reset(key)
-
-    def part(self, key: str, holder: str, share: int = 0) -> Part:
-        """A part of all(): see gothrottle.Slots.part."""
-        return self._part(key, 1, share, holder)
+    def part(self: Core, key: str, holder: str, share: int = 0) -> Part:
+        """A part of all(): a slot, for a holder that nobody renews."""
+        if not holder or not isinstance(holder, str):
+            raise ParamsError("a slot needs a holder: a text that isn't empty")
+        return Part(self, self._key(key), 1, share, holder)
 
 
 class Lease(Held):
-    """A slot. In an async with block a task renews it, and it's released at the end."""
+    """A slot. In a with block it's renewed in the background, and released at the end."""
 
-    async def renew(self) -> bool:
-        """Renews it now, and returns whether it's still held."""
-        return await self._renew()
-
-    async def release(self) -> bool:
-        """Gives it back, and returns whether it was held."""
-        return await self._release()
+    renew, release = _held.renew, _held.release
 
     async def __aenter__(self) -> Any:
         self._start()
         return self
 
     async def __aexit__(self, *_: Any) -> None:
-        await self._release()
+        await self.release()
 
 
 class Hold(HeldUnits, Lease):
-    """Units that are reserved: see gothrottle.Hold."""
+    """Units that are reserved. The end of a with block gives them back, unless they were settled."""
 
-    async def settle(self, actual: int) -> str:
-        """Charges the real cost: see gothrottle.Hold.settle."""
-        return await self._settle(actual)
+    settle = _held.settle
 
 
 H = TypeVar("H", bound=Lease)
@@ -114,15 +149,15 @@ H = TypeVar("H", bound=Lease)
 class Taking(Generic[H]):
     """A lease or a hold that await takes; async with also renews it and gives it back."""
 
-    def __init__(self, held: H, take: Callable[[], Coroutine[Any, Any, None]]):
-        self._held, self._take = held, take
+    def __init__(self, held: H):
+        self._held = held
 
     def __await__(self) -> Generator[Any, Any, H]:
-        yield from self._take().__await__()
+        yield from self._held._begin().__await__()
         return self._held
 
     async def __aenter__(self) -> H:
-        await self._take()
+        await self
         await self._held.__aenter__()
         return self._held
 
@@ -131,24 +166,37 @@ class Taking(Generic[H]):
 
 
 class Limits(Makers[Rate, Limiter, Slots]):
-    """Makes limiters: see gothrottle.Limits. Each event loop gets its own connections."""
+    __doc__ = f"{Makers.__doc__}\n    Each event loop gets its own connections."
+    _library, _ports, _kinds = redis.asyncio, Tasks, (Rate, Limiter, Slots)
 
-    def __init__(self, shared: Shared, port: Tasks):
-        super().__init__(shared, Rate, Limiter, Slots)
-        self._port = port
-
-    async def all(self, *parts: Part) -> AllResult:
+    async def all(self: AnyMakers, *parts: Part) -> AllResult:
         """Takes all parts or none, in one call. In a cluster their keys need one hash tag."""
-        return await ask_all(self._shared, parts)
+        if not parts or parts[0]._share:
+            raise ParamsError("all needs a part, and a share needs one before it")
+        try:
+            reply = await self._port.ask(*joined([[part._key, *part._words()] for part in parts]))
+            read(reply, 0, "ALL", parts[0]._limiter._of)
+        except UnavailableError as cause:
+            return failed(self._options, parts, cause)
+        each = tuple(read(one, part._n, "", part._limiter._of) for one, part in zip(reply[6:], parts))
+        return decided(tuple(dataclasses.replace(one, granted=0) for one in each) if reply[0] else each, reply[5])
 
-    async def check(self) -> None:
-        """Raises an error unless the server decides: see gothrottle.Limits.check."""
-        await check(self._shared)
+    def hold(self, *parts: Part, ttl: Span = "30s", deadline: Span = "1h") -> Taking[Hold]:
+        """Reserves the units of all parts or none, and settles each: see Limiter.hold. In a cluster their keys need one hash tag."""
+        return Taking(Hold(parts, ttl, deadline))
 
-    async def close(self) -> None:
-        """Releases what is renewed, and closes the connections of this event loop."""
-        for release in list(self._shared.kept):
-            await release()
+    def resume(self, ticket: str, *parts: Part) -> Hold:
+        """Returns the hold of a ticket, to end it in this process: with its parts, whatever their units."""
+        return _held.resumed(Hold(parts, least=0), ticket)
+
+    async def check(self: AnyMakers) -> None:
+        """Raises a NoModuleError if the server lacks the module, or an UnavailableError. Call it when the program starts."""
+        await self._port.ask(["GO.THROTTLE_RO", self._prefix + "check", 0, 1, 1])
+
+    async def close(self: AnyMakers) -> None:
+        """Releases what is renewed, and closes all connections: of asyncio, those of this event loop."""
+        for held in list(self._kept):
+            await _held.release(held)
         await self._port.close()
 
     async def __aenter__(self) -> Limits:
@@ -158,9 +206,4 @@ class Limits(Makers[Rate, Limiter, Slots]):
         await self.close()
 
 
-def connect(server: Any, *, prefix: str = "", timeout: float = 0.25, script: bool | str = False, fail_open: bool = False,
-            fail_closed: bool = False, fail_local: float = 0.0, remember_denials: bool = False, **options: Any) -> Limits:
-    """Returns limiters of a server: a URL, or a client of redis.asyncio. See gothrottle.connect; a call ends within the timeout."""
-    make = _redis.connect if isinstance(server, str) else _redis.adopted
-    port = Tasks(Wire(script, timeout, time.monotonic), lambda: make(redis.asyncio, server, timeout, options))
-    return Limits(Shared(port, prefix, Options(fail_open, fail_closed, fail_local, remember_denials)), port)
+connect = Limits

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from typing import Any, Callable, Coroutine, TypeVar
+from typing import Any, Callable, Coroutine
 
 import redis
 import redis.asyncio
@@ -17,25 +17,24 @@ from limits.aio.storage import Storage as AsyncStorage
 from limits.errors import ConfigurationError
 from limits.storage import MovingWindowSupport, Storage
 
-from . import Threads, _redis
-from ._core import Port, run
 from ._errors import Error, ParamsError, UnavailableError
 from ._loop import Tasks
-from ._wire import Wire
+from ._port import Port, run
+from ._redis import maker
 
 __all__ = ["GothrottleStorage", "AsyncGothrottleStorage"]
 
 SCHEMES = ["gothrottle", "gothrottles", "gothrottle+unix", "gothrottle+sentinel", "gothrottle+cluster"]
 URLS = dict(zip(SCHEMES, ["redis", "rediss", "unix", "redis+sentinel", "redis+cluster"]))
 MOST = 10**12  # limits compares with its limit by itself
-T = TypeVar("T")
 
 
 class _Calls:
     """What both storages ask of the server, each in one call. _do runs a coroutine, or returns it."""
 
     base_exceptions: Any = Error
-    _port: Port
+    _library: Any
+    _ports: type[Port]
     _do: Callable[[Coroutine[Any, Any, Any]], Any]
 
     def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False,
@@ -47,14 +46,10 @@ class _Calls:
         self._here = threading.local()
         self._denied: dict[str, tuple[int, float]] = {}  # by key, the last cost that a moving window denied, and until when
         scheme, _, rest = uri.removeprefix("async+").partition("://")
-        wire, url = Wire(script, timeout, time.monotonic), f"{URLS[scheme]}://{rest}"
         try:
-            self._open(wire, url, timeout, options)
+            self._port = self._ports(maker(self._library, f"{URLS[scheme]}://{rest}", timeout, options), timeout, script)
         except ParamsError as error:
             raise ConfigurationError(str(error)) from error
-
-    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
-        raise NotImplementedError
 
     async def _call(self, command: str, key: str, *words: Any) -> Any:
         self._here.lost = False
@@ -138,18 +133,15 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
 
     STORAGE_SCHEME = SCHEMES
-    _do = staticmethod(run)
-
-    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
-        self._threads = self._port = Threads(wire, _redis.connect(redis, url, timeout, options))
+    _library, _ports, _do = redis, Port, staticmethod(run)
 
     @property
     def storage(self) -> Any:
         """The client, which `flask limiter config` shows."""
-        return self._threads.client()
+        return self._port.client()
 
     def reset(self) -> int:
-        client = self._threads.client()
+        client = self._port.client()
         return sum(client.delete(key) for key in client.scan_iter(self._pattern()))
 
 
@@ -161,11 +153,8 @@ class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
     """The storage of async+gothrottle:// and the other schemes after async+."""
 
     STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
-    _do = staticmethod(_same)
-
-    def _open(self, wire: Wire, url: str, timeout: float, options: dict[str, Any]) -> None:
-        self._tasks = self._port = Tasks(wire, lambda: _redis.connect(redis.asyncio, url, timeout, options))
+    _library, _ports, _do = redis.asyncio, Tasks, staticmethod(_same)
 
     async def reset(self) -> int:
-        client = self._tasks.loop().client
+        client = self._port.client()
         return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])
