@@ -45,9 +45,8 @@ export class Chart {
     this.ring.replaceChildren(...(dot ? [svg('circle', { class: 'ring', cx: dot.x, cy: dot.y, r: dot.r + 3 })] : []));
   }
 
-  // show draws a lane of scene.play, in which calls fall a moment later than in the one above.
-  show(lane, end, place) {
-    this.picture.style.setProperty('--place', place);
+  // show draws a lane of scene.play.
+  show(lane, end) {
     this.lane = lane;
     this.end = end;
     this.selected = -1;
@@ -146,17 +145,14 @@ export class Chart {
       }
       const y = this.base + (denied ? 1 : -1) * ((height + next) / 2 + 1);
       height = next;
-      const group = svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r));
-      this.dots.set(i, { x, y, r, group });
-      drawn.push(group);
+      drawn.push(svg('g', { 'data-call': i, transform: `translate(${x} ${y.toFixed(1)})` }, svg('circle', { class: 'touch', r: r + 1 }), shape(call, r)));
+      this.dots.set(i, { x, y, r });
     }
     return drawn;
   }
 
   // move shows the drawing up to a time, and returns what was counted until then.
   move(now) {
-    if (now > this.now && now < this.now + this.end / 20) this.lane.calls.forEach(({ at }, i) => at > this.now && at <= now && this.dots.get(i)?.group.classList.add('falls'));
-    else if (!(now >= this.now)) this.dots.forEach(({ group }) => group.classList.remove('falls'));
     this.now = now;
     this.cut.setAttribute('width', Math.max(now * this.scale + 12, 0));
     this.cursor.setAttribute('transform', `translate(${this.x(now)})`);

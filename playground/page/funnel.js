@@ -1,135 +1,125 @@
-// The funnel: a limiter that the reader calls by clicks. There are frames only while a call falls or bounces off, or it drains.
-import { h, svg, id, setText, span, counted, still } from './dom.js';
-import { replyOf } from './scene.js';
-import { run } from './program.js';
+// The funnels: what is in each limiter of a scene at a time. All of it follows from the calls and the time, so that any instant
+// can be drawn. Areas are true: a drop has the area that its units take in the funnel.
+import { svg, id, span, setText } from './dom.js';
 
-const LIMIT = 5, FALL = 380, BOUNCE = 900, APART = 90;
-const line = `GO.THROTTLE you ${LIMIT - 1} 1 1s MS`;
+export const FALL = 400; // ms until a drop is in the funnel
+const SINK = 250, BOUNCE = 900, NECK = 9;
+
+// inside returns what is in a limiter at a time: the calls and their units that are still in, from the bottom to the top.
+export function inside({ spec: { first }, calls, windows }, now) {
+  let bands = [], last = 0;
+  const leave = (at) => {
+    let drained = (at - last) * (first.rate ?? 0);
+    last = at;
+    for (const band of bands) {
+      const part = at < band.until ? Math.min(drained, band.units) : band.units;
+      drained = Math.max(drained - part, 0);
+      band.units -= part;
+    }
+    bands = bands.filter(({ units }) => units > 1e-6);
+  };
+  for (const call of calls) {
+    if (call.at > now) break;
+    leave(call.at);
+    if (call.denied !== false) continue;
+    const own = call.settles && bands.find((band) => band.call.id === call.settles);
+    if (own?.held) Object.assign(own, { units: call.pour, until: Infinity, held: false });
+    else if (call.pour > 0) bands.push({ call, units: call.pour, held: call.until > 0, until: call.until ?? (first.kind === 'QUOTA' ? windows.find(({ to }) => call.at < to)?.to : first.rate ? Infinity : call.at + first.period) ?? Infinity });
+    else [own, ...bands.toReversed()].reduce((back, band) => { // given back
+      const part = Math.min(back, band?.units ?? 0);
+      if (part) band.units -= part;
+      return back - part;
+    }, -call.pour);
+  }
+  leave(now);
+  return bands;
+}
+
+const sum = (bands) => bands.reduce((all, { units }) => all + units, 0);
 
 export class Funnel {
-  // onseen gets 0 when a call was admitted, 1 when one was denied, 2 when one is admitted after that. clock returns ms.
-  constructor(onseen, clock = () => performance.now()) {
-    Object.assign(this, { onseen, clock, origin: clock(), asked: [], admitted: [], balls: [], empty: 0, seen: 0, sum: [0, 0], clip: id('funnel') });
-    this.picture = svg('svg', { class: 'chart funnel', role: 'img', onpointerdown: (event) => this.call(1, (event.clientX - this.picture.getBoundingClientRect().left - this.middle) / this.half) });
-    this.counts = h('p', { class: 'counts' });
-    this.said = h('p', { class: 'said', role: 'status' }, 'Click into the picture, or press the button.');
-    this.element = h('section', { class: 'stage lanes', 'aria-label': 'Funnel' }, h('div', { class: 'card compact' },
-      h('article', { class: 'lane' }, h('div', { class: 'lane-head' }, h('h2', {}, 'The limiter'), h('code', { class: 'quiet-text' }, line), this.counts), this.picture), this.said));
-    this.arrived();
-    new ResizeObserver(() => this.layout()).observe(this.picture);
+  constructor() {
+    this.picture = svg('svg', { class: 'chart funnel', role: 'img', onpointerdown: () => this.oncall() });
+    new ResizeObserver(() => this.lanes && this.picture.clientWidth !== this.width && this.show(this.lanes, this.names, this.pace)).observe(this.picture);
   }
 
-  // call makes calls at this instant, which fall from x: -1 is the left end of the rim, 1 the right one. Those made before the program has arrived wait for it.
-  call(n = 1, x = Math.random() - 0.5) {
-    const now = this.clock() - this.origin;
-    for (let i = 0; i < n; i++) this.asked.push({ at: now, from: now + i * APART, x: n > 1 ? ((i * 7) % 11) / 10 - 0.5 : Math.min(Math.max(x, -0.85), 0.85) });
-    this.arrived();
+  // show shows limiters, each in a funnel. With a greater pace, drops fall in more ms of the scene.
+  show(lanes, names, pace) {
+    Object.assign(this, { lanes, names, pace, width: this.picture.clientWidth });
+    const wide = (this.width || 760) / lanes.length, height = innerWidth < 550 ? 214 : 300;
+    const half = Math.min(wide / 2 - (lanes.length > 1 ? 24 : 46), height * 0.62), rim = height * 0.4, neck = height - 46, deep = neck - rim;
+    const hatch = svg('pattern', { id: this.hatch = id('funnel'), width: 6, height: 6, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' }, svg('rect', { width: 2, height: 6, class: 'hatch' }));
+    this.all = lanes.map((lane, i) => {
+      const { first } = lane.spec, one = first.limit ? (half + NECK) * deep / first.limit : 0; // the area of a unit
+      const funnel = { lane, name: names[i], first, one, half, rim, neck, slope: (half - NECK) / deep, middle: wide * (i + 0.5), water: svg('g'), drops: svg('g'), level: svg('text', { class: 'level', x: wide * (i + 0.5), y: height - 20, 'text-anchor': 'middle' }) };
+      const m = funnel.middle, debt = Math.max(0, ...lane.calls.map(({ at }) => sum(inside(lane, at)) - first.limit)), top = y(funnel, first.limit + debt);
+      lane.calls.forEach((call, n, calls) => { // those at one instant land one after another, and all are already falling
+        call.nth = call.at === calls[n - 1]?.at ? calls[n - 1].nth + 1 : 0;
+        call.land = call.at + FALL * pace * (1 - 1 / (1 + call.nth / 5));
+      });
+      const step = first.limit > 12 ? first.limit / 2 : 1, marks = Array.from({ length: first.limit / step + 1 || 0 }, (_, n) => {
+        const at = y(funnel, n * step), x = m - side(funnel, at), room = lanes.length === 1 && (!n || y(funnel, (n - 1) * step) - at > 11 && at - rim > 11);
+        return [svg('line', { class: 'mark', x1: x - 8, x2: x, y1: at, y2: at }), (room || n * step === first.limit) && svg('text', { x: x - 11, y: at + 4, 'text-anchor': 'end' }, n * step)];
+      }).flat().filter(Boolean);
+      const wall = svg('path', { class: 'funnel-wall', d: `M${m - half} ${rim}L${m - NECK} ${neck}${first.rate ? `v8m${2 * NECK} 0v-8` : `h${2 * NECK}`}L${m + half} ${rim}` });
+      const above = debt > 0 && svg('path', { class: 'funnel-wall above', d: `M${m - half} ${rim}V${top}M${m + half} ${rim}V${top}` });
+      return Object.assign(funnel, { parts: [funnel.water, ...marks, wall, above, funnel.drops, funnel.level, svg('text', { x: m, y: height - 4, 'text-anchor': 'middle' }, names[i])].filter(Boolean) });
+    });
+    this.picture.setAttribute('viewBox', `0 0 ${this.width || 760} ${height}`);
+    this.picture.setAttribute('height', height);
+    this.picture.replaceChildren(svg('defs', {}, hatch), ...this.all.flatMap(({ parts }) => parts));
   }
 
-  // arrived lets the limiter decide what was asked.
-  arrived() {
-    while (this.asked.length) {
-      const call = this.asked[0];
-      if (call.at >= this.empty) this.admitted = []; // the limiter is as new
-      const reply = run([...this.admitted, [call.at, line]]).at(-1); // what was denied has changed nothing
-      if (!reply) break;
-      this.asked.shift();
-      call.denied = reply[0] === 1;
-      call.wait = reply[3];
-      this.sum[reply[0]]++;
-      if (!call.denied) this.admitted.push([call.at, line]);
-      this.empty = call.at + reply[4];
-      if (still.matches) this.balls = this.balls.filter((ball) => ball.denied && ball.at === call.at);
-      this.balls.push(call);
-      this.replied(call, reply);
-    }
-    this.counts.replaceChildren(...counted(...this.sum));
-    this.go();
-  }
-
-  replied(call, reply) {
-    this.said.replaceChildren(h('b', { class: call.denied ? 'bad' : 'good' }, call.denied ? `Denied: wait ${span(call.wait)}.` : 'Admitted.'), ' ', h('small', {}, replyOf({ reply, line })));
-    while (this.seen === (call.denied ? 1 : this.seen && 2) && this.seen < 3) this.onseen(this.seen++);
-  }
-
-  layout() {
-    this.width = this.picture.clientWidth || 760;
-    this.height = this.width < 500 ? 290 : 480;
-    this.middle = this.width / 2;
-    this.half = Math.min(this.width * 0.33, 260);
-    this.rim = this.height * 0.3;
-    this.neck = this.height * 0.8;
-    this.picture.setAttribute('viewBox', `0 0 ${this.width} ${this.height}`);
-    this.picture.setAttribute('height', this.height);
-    const { middle: m, half, rim, neck, height } = this;
-    const shape = `M${m - half} ${rim}L${m - 12} ${neck}v${height * 0.07}M${m + half} ${rim}L${m + 12} ${neck}v${height * 0.07}`;
-    const inside = `M${m - half} ${rim}L${m - 12} ${neck}v${height * 0.07}h24v${-height * 0.07}L${m + half} ${rim}z`;
-    this.liquid = svg('rect', { class: 'liquid', x: m - half, width: 2 * half, height });
-    this.surface = svg('line', { class: 'surface', x1: m - half, x2: m + half });
-    this.stream = svg('line', { class: 'stream', x1: m, x2: m, y1: neck + height * 0.07, y2: height });
-    this.level = svg('text', { class: 'level', x: m, 'text-anchor': 'middle' });
-    this.flying = svg('g');
-    const marks = Array.from({ length: LIMIT + 1 }, (_, i) => {
-      const y = this.y(i), side = this.side(y);
-      return [svg('line', { class: 'mark', x1: m - side - 14, x2: m - side, y1: y, y2: y }), svg('text', { x: m - side - 20, y: y + 4, 'text-anchor': 'end' }, i === LIMIT ? `full: ${LIMIT}` : i)];
-    }).flat();
-    this.picture.replaceChildren(svg('defs', {}, svg('clipPath', { id: this.clip }, svg('path', { d: inside }))),
-      svg('g', { 'clip-path': `url(#${this.clip})` }, this.liquid, this.surface), this.stream, ...marks, svg('path', { class: 'funnel-wall', d: shape }), this.level, this.flying,
-      svg('text', { class: 'label', x: m + 26, y: height - 10 }, '1 drains each second'));
-    this.draw(this.clock() - this.origin);
-  }
-
-  // y is the height of a level; side is how far the wall is from the middle there.
-  y(units) { return this.neck - ((this.neck - this.rim - 10) * units) / LIMIT; }
-
-  side(y) { return 12 + ((this.half - 12) * (this.neck - y)) / (this.neck - this.rim); }
-
-  // go draws until nothing moves any more. With reduced motion it draws twice a second, and calls don't fly.
-  go() {
-    if (this.frame || !this.picture.isConnected || !this.flying) return;
-    const tick = () => {
-      this.frame = 0;
-      if (this.draw(this.clock() - this.origin)) this.frame = still.matches ? setTimeout(tick, 500) : requestAnimationFrame(tick);
-    };
-    tick();
-  }
-
-  stop() {
-    (still.matches ? clearTimeout : cancelAnimationFrame)(this.frame);
-  }
-
-  // draw draws an instant, and reports whether the next one differs.
   draw(now) {
-    if (!still.matches) this.balls = this.balls.filter(({ from, denied }) => now < from + FALL + (denied ? BOUNCE : 300));
-    const rising = still.matches ? 0 : this.balls.reduce((sum, { from, denied }) => sum + (denied ? 0 : 1 - Math.min(Math.max((now - from - FALL * 0.9) / 300, 0), 1)), 0);
-    const used = Math.max((this.empty - now) / 1000, 0);
-    const shown = Math.max(used - rising, 0), y = this.y(shown);
-    this.liquid.setAttribute('y', shown ? y : this.height);
-    for (const end of ['y1', 'y2']) this.surface.setAttribute(end, shown ? y : this.height * 2);
-    this.stream.classList.toggle('dry', !shown);
-    this.stream.setAttribute('stroke-dashoffset', still.matches ? 0 : -now / 12);
-    this.level.setAttribute('y', Math.min(y + 24, this.neck - 50));
-    setText(this.level, shown ? `${shown.toFixed(1)} in use` : '');
-    this.picture.setAttribute('aria-label', `A funnel with ${shown.toFixed(0)} of ${LIMIT} units in use.`);
-    this.flying.replaceChildren(...this.balls.slice(0, still.matches ? 3 : 99).flatMap((ball, i) => (still.matches ? this.bounced(ball, 0.4 + 0.12 * i) : this.fly(ball, now))));
-    return used > 0 || !still.matches && this.balls.length > 0;
+    const said = this.all.map((funnel) => this.drawOne(funnel, now));
+    if (this.said !== String(said)) this.picture.setAttribute('aria-label', this.said = String(said));
   }
 
-  fly(ball, now) {
-    const part = (now - ball.from) / FALL;
-    if (part < 0) return [];
-    if (part > 1) return ball.denied ? this.bounced(ball, (now - ball.from - FALL) / BOUNCE) : [];
-    const to = ball.denied ? this.rim - 4 : this.y(Math.max((this.empty - now) / 1000 - 0.5, 0));
-    return [svg('circle', { class: 'ball', cx: this.middle + ball.x * this.half, cy: 12 + (to - 12) * part * part, r: 11 })];
+  // drawOne draws a funnel at an instant: what is inside is in the water, or on its way there.
+  drawOne(funnel, now) {
+    const { lane, first, water, drops, level, middle, half, rim, name } = funnel;
+    const bands = inside(lane, now), used = sum(bands);
+    const sunk = ({ land }) => Math.min(Math.max((now - land) / SINK / this.pace, 0), 1);
+    let under = 0;
+    water.replaceChildren(...bands.flatMap(({ call, units, held }) => {
+      const low = y(funnel, under), high = y(funnel, under += units * sunk(call));
+      const said = call.until && `${Math.round(units)} ${held ? 'held' : 'spent'}${held && !call.settled && now > call.at + 1500 ? ': its holder crashed' : ''}`;
+      const text = said && low - high > 11 && said.length * 7 < 2 * side(funnel, (low + high) / 2) && said;
+      return low - high < 0.01 ? [] : [svg('polygon', { class: `liquid${call.client ? ' second' : ''}`, points: slice(funnel, low, high) }),
+        held && svg('polygon', { fill: `url(#${this.hatch})`, class: 'held', points: slice(funnel, low, high) }), text && svg('text', { class: 'inside', x: middle, y: (low + high) / 2 + 4, 'text-anchor': 'middle' }, text)].filter(Boolean);
+    }));
+    const surface = y(funnel, under), inAir = new Map(bands.map(({ call, units }) => [call, units * (1 - sunk(call))]));
+    drops.replaceChildren(...lane.calls.filter(({ at, land }) => land - FALL * this.pace < now && now < Math.max(at, land) + BOUNCE * this.pace).flatMap((call) => {
+      const units = call.denied ? call.wants : call.at > now ? call.pour : inAir.get(call);
+      const r = Math.sqrt(units * funnel.one / Math.PI), part = (now - call.land) / FALL / this.pace + 1;
+      if (!(r > 0.3) || call.charge) return [];
+      const fits = (r * Math.hypot(1, funnel.slope) - NECK) / funnel.slope; // how high above the neck the walls are wide enough
+      const to = call.denied ? rim - r : Math.min(surface, funnel.neck - Math.max(fits, 0));
+      const cy = -r + (to + r) * Math.min(part, 1) ** 2, x = (((call.at * 7 + lane.calls.indexOf(call) * 4) % 11) / 10 - 0.5) * Math.max(side(funnel, cy) - r * Math.hypot(1, funnel.slope), 0);
+      if (part <= 1 || !call.denied) return [svg('circle', { class: `drop${call.client ? ' second' : ''}${call.own ? ' mine' : ''}`, 'data-at': !call.denied && call.at, cx: middle + x, cy, r })];
+      const away = Math.min((part - 1) * FALL / BOUNCE, 1), aside = x < 0 ? -1 : 1;
+      return [svg('g', { class: 'off', transform: `translate(${middle + x + ((aside * (half - 6) - x) * away)} ${to - rim * (0.9 + 0.5 * (call.nth % 3)) * away * (1 - away)})`, opacity: Math.min(2 - 2 * away, 1) }, svg('circle', { class: 'drop denied', r: r * (1 - 0.7 * away) }),
+        svg('text', { class: 'label bad', y: 4, 'text-anchor': 'middle' }, call.reply[3] < 0 ? 'never' : span(call.reply[3] * lane.spec.ms)))];
+    }));
+    const lock = lane.lockouts.find(({ from, to }) => from <= now && now < to);
+    if (lock) drops.append(svg('rect', { class: 'locked', fill: `url(#${this.hatch})`, x: middle - half, width: 2 * half, y: rim - 12, height: 12 }), svg('text', { class: 'label bad', x: middle, y: rim + 16, 'text-anchor': 'middle' }, `locked: ${span(lock.to - now)}`));
+    setText(level, first.limit ? `${used.toFixed(first.limit > 12 || !first.rate ? 0 : 1)} of ${first.limit} in use` : '');
+    funnel.bands = bands;
+    return `${name}: ${Math.ceil(used)} of ${first.limit} in use`;
   }
+}
 
-  // bounced is a denied call on its way off, with its wait. Of several at once only some have room for words.
-  bounced({ x, wait, denied, at, from }, part) {
-    if (!denied || part > 1) return [];
-    const away = x < 0 ? -1 : 1, far = away * (0.95 + 60 / this.half);
-    const at0 = Math.min(Math.max(this.middle + (x + (far - x) * part) * this.half, 86), this.width - 86), y = this.rim - 4 - 4 * this.rim * 0.75 * part * (1 - part) + this.rim * 1.2 * part * part;
-    const words = Math.round((from - at) / APART) % 4 === 0 || still.matches;
-    return [svg('g', { class: 'off', transform: `translate(${at0.toFixed(1)} ${y.toFixed(1)})`, opacity: still.matches ? 1 : Math.min(2 - 2 * part, 1).toFixed(2) }, svg('path', { class: 'dot denied', d: 'M-7 -7L7 7M-7 7L7 -7' }),
-      words && svg('text', { class: 'label bad', x: 14 * away, y: 4, 'text-anchor': away < 0 ? 'end' : 'start' }, `wait ${span(wait)}`))];
-  }
+// y is the height of the surface over units: below the rim the funnel's area, and above it, in debt, that of its straight walls.
+function y({ one, half, rim, neck, slope }, units) {
+  const area = units * one, full = (half + NECK) * (neck - rim);
+  return area > full ? rim - (area - full) / 2 / half : neck - (Math.sqrt(NECK * NECK + slope * area) - NECK) / slope;
+}
+
+const side = ({ half, rim, neck, slope }, at) => (at < rim ? half : NECK + slope * Math.max(neck - at, 0));
+
+// slice is the part of a funnel between two heights.
+function slice(funnel, low, high) {
+  const { middle, rim } = funnel, levels = low > rim && high < rim ? [low, rim, high] : [low, high];
+  const right = levels.map((at) => [middle + side(funnel, at), at]);
+  return [...right, ...right.toReversed().map(([x, at]) => [2 * middle - x, at])].join(' ');
 }

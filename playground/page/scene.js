@@ -17,8 +17,11 @@ export function read(command) {
   if (!place) return spec;
   const [, number, unit] = /^\+?(\d+)(ms|s|m|h|d)?$/.exec(words[place]) ?? [];
   const limit = Number(words[2]) + (kind === 'THROTTLE' ? 1 : 0), period = number * (units[unit] ?? ms);
-  return { ...spec, ...(limit >= 1 && { limit }), ...(period >= 1 && { period }) };
+  return { ...spec, ...(limit >= 1 && { limit }), ...(period >= 1 && { period }), ...(kind === 'THROTTLE' && { rate: words[3] / period }) };
 }
+
+// first is the limiter that a funnel shows: the first clause of GO.ALL, else the command itself.
+const first = ({ kind, words }) => read(kind === 'ALL' ? `GO.${words[2]} ${words[1]} ${words.slice(3).join(' ')}` : words.join(' '));
 
 // length is how long the time line of a scene is, in ms.
 export function length(scene) {
@@ -34,7 +37,7 @@ export function play(scene) {
   const all = steps(scene.traffic, aim, end);
   const calls = [...all, ...(scene.own ?? []).map((at) => ({ at, client: 0, own: true }))].sort((a, b) => a.at - b.at);
   const lanes = specs.map((spec, i) => lane(spec, scene.limiters[i], calls, end));
-  return { end, cut: all.length >= most, lanes: scene.split ? lanes.flatMap(byClient) : lanes.map(summed) };
+  return { end, cut: all.length >= most, whole: lanes, lanes: scene.split ? lanes.flatMap(byClient) : lanes.map(summed) };
 }
 
 const clients = ['alice', 'bob'];
@@ -56,7 +59,7 @@ function said({ kind, words, at }, step, n) {
 
 function lane(spec, command, steps, end) {
   const calls = settled(spec, steps);
-  const drawn = { spec, command, calls, more: calls.find((call) => call.more)?.at, curves: [], windows: [], lockouts: [] };
+  const drawn = { spec: { ...spec, first: first(spec) }, command, calls, more: calls.find((call) => call.more)?.at, curves: [], windows: [], lockouts: [] };
   const script = []; // time, call, and what takes the reply
   const keys = command.includes('$client') ? [0, 1] : [0];
   const look = (at, call) => keys.forEach((client) => {
@@ -86,6 +89,8 @@ function settled(spec, steps) {
       if (replies[calls.findIndex((call) => call.id === step.settles)]?.[0] !== 0) continue;
     }
     calls.push({ ...step, line: said(spec, step, step.id ?? calls.length + 1) });
+    const held = step.settles && calls.find((call) => call.id === step.settles);
+    if (held) held.settled = true;
   }
   return calls;
 }
@@ -134,6 +139,10 @@ function take(drawn, call, reply) {
   call.denied = reply[0] === 1;
   call.units = /^[+-]?\d+$/.test(word) ? Number(word) : 1;
   call.taken = call.denied ? 0 : /\bUPTO\b/i.test(call.line) ? reply[5] : call.units;
+  const [, ttl, held] = /LEASE \S+ (\d+)s \S+ (\d+)/.exec(call.line) ?? [];
+  if (held && !call.denied) call.until = call.at + ttl * 1000;
+  call.wants = Number(call.charge ?? held ?? call.units); // what a funnel shows
+  call.pour = Number(call.charge ?? held ?? call.taken);
   call.later = /\bRESERVE\b/i.test(call.line); // it acts at its slot, not now
   if (call.later && reply[5] > 0) call.slot = call.at + reply[5] * spec.ms;
 }
