@@ -95,6 +95,12 @@ func origin(f *figures) string {
 		f.about["command"], f.about["date"], f.about["machine"], f.about["load"], strings.Join(f.servers, ", "))
 }
 
+// brief is an origin without what hardly differs between runs.
+func brief(f *figures) string {
+	machine, _, _ := strings.Cut(f.about["machine"], ", ")
+	return fmt.Sprintf("\nWritten by `%s` on %s: %s, load average %s, %s.\n", f.about["command"], f.about["date"], machine, f.about["load"], strings.Join(f.servers, ", "))
+}
+
 // A column is a figure of each row. $ in its heading is the server.
 type column struct {
 	heading, kind, unit, format string
@@ -141,8 +147,8 @@ func costs(f *figures) map[string]string {
 	blocks := map[string]string{}
 	if rows := f.rows("CPU"); rows != nil {
 		blocks["run"] = origin(f)
-		blocks["ratios"] = table(f, "", f.servers, f.rows("Ratio"), column{"$", "Ratio", "ratio", "%#.3g", 1, true, false})
-		blocks["cpu"] = table(f, "", f.servers, rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
+		blocks["ratios"] = table(f, "", f.servers, f.rows("Ratio"), column{"$", "Ratio", "ratio", "%#.3g", 1, false, false})
+		blocks["cpu"] = table(f, "", f.servers[:1], rows, column{heading: "$", kind: "CPU", unit: "cpu-ns/op", format: "%.2f", per: 1000},
 			column{"instructions", "Cachegrind", "instructions/op", "%.0f", 1, false, true},
 			column{"bytes per key", "Memory", "B/key", "%.0f", 1, false, true}, column{"AOF bytes", "File", "file-B/op", "%.0f", 1, false, true})
 		for _, server := range f.servers {
@@ -165,7 +171,7 @@ var latencies = []column{{"median µs, $", "Latency", "p50-ns", "%.0f", 1000, tr
 
 // latency returns the latencies in docs/benchmarks.md.
 func latency(f *figures) map[string]string {
-	return map[string]string{"latency": table(f, "one connection", f.servers, f.rows("Latency"), latencies...) + "\n" + origin(f)}
+	return map[string]string{"latency": table(f, "one connection", f.servers, f.rows("Latency"), latencies...) + brief(f)}
 }
 
 // few returns what QUICK=1 prints.
@@ -181,7 +187,7 @@ func holds(f *figures) map[string]string {
 		return column{heading, "Holds", unit, format, per, true, false}
 	}
 	return map[string]string{"holds": table(f, "50 callers", f.servers[:1], f.rows("Holds"), column("holds/s", "holds/s", "%.0f", 1),
-		column("median, ms", "p50-ns", "%.2f", 1e6), column("p99, ms", "p99-ns", "%.2f", 1e6)) + "\n" + origin(f)}
+		column("median, ms", "p50-ns", "%.2f", 1e6), column("p99, ms", "p99-ns", "%.2f", 1e6)) + brief(f)}
 }
 
 // others returns the figures of a language's clients in docs/benchmarks.md.
@@ -195,7 +201,7 @@ func others(kind string) func(f *figures) map[string]string {
 			columns = append(columns, of("calls/s", "ops/s", "%.0f", 1), of("server µs", "server-ns/op", "%.2f", 1000), of("client µs", "client-ns/op", "%.1f", 1000),
 				of("p99 ms", "p99-ms", "%.1f", 1))
 		}
-		return map[string]string{kind: table(f, kind, f.servers, f.rows(columns[0].kind), columns...) + "\n" + origin(f)}
+		return map[string]string{kind: table(f, kind, f.servers, f.rows(columns[0].kind), columns...) + brief(f)}
 	}
 }
 
@@ -209,8 +215,7 @@ func clients(f *figures) map[string]string {
 		}
 	}
 	return map[string]string{
-		"client run": origin(f),
-		"client cpu": table(f, "server CPU, µs", f.servers[:1], f.rows(columns[0].kind), columns...),
+		"client": table(f, "server CPU, µs", f.servers[:1], f.rows(columns[0].kind), columns...) + brief(f),
 	}
 }
 
