@@ -20,17 +20,20 @@ import (
 	"gothrottle/throttle"
 )
 
-// The clients decide as the server does, also while it fails. The adapters do what their frameworks ask of a store, also what
-// no request of TestExamples asks.
+// The clients decide as the server does, also while it fails. The stores do what their frameworks ask of them, also what no
+// request of TestExamples asks.
 func TestAdapters(t *testing.T) {
-	const node = "../build/out/node/"
+	node := func(name string) []string {
+		return []string{"../build/out/node/node_modules/.bin/node", "--test", "--test-force-exit", "../build/out/node/" + name + ".test.js"}
+	}
+	const python, newest = "../build/out/venv/bin/python", "PYTHONPATH=" + newer + "lib/python3/dist-packages"
 	for name, suite := range map[string][]string{
-		"node":       {node + "node_modules/.bin/node", "--test", "--test-force-exit", node + "stores.test.js"},
-		"client":     {node + "node_modules/.bin/node", "--test", node + "client.test.js"},
-		"python":     {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/storage_test.py"},
-		"gothrottle": {"../build/out/venv/bin/python", "-I", "../adapters/python/tests/client_test.py"},
-		"gothrottle, redis-py 6": {"env", "PYTHONPATH=" + newer + "lib/python3/dist-packages", "../build/out/venv/bin/python",
-			"../adapters/python/tests/client_test.py"},
+		"node, client":       node("client"),
+		"node, limits":       node("limits"),
+		"node, stores":       node("stores"),
+		"python, client":     {python, "-I", "../adapters/python/tests/client_test.py"},
+		"python, redis-py 6": {"env", newest, python, "../adapters/python/tests/client_test.py"},
+		"python, storage":    {python, "-I", "../adapters/python/tests/storage_test.py"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -82,7 +85,7 @@ func failing(t *testing.T) []string {
 	for i := range rows {
 		addrs[i] = startServer(t, resp.Options{Debug: true}).Addr
 	}
-	return []string{"FAULTS=" + file, "SERVERS=" + strings.Join(addrs, " ")}
+	return []string{"FAULTS=" + file, "SERVERS=" + strings.Join(addrs, " "), "TICKETS=" + filepath.Join(filepath.Dir(file), "tickets.json")}
 }
 
 // The Go client does with the rows of adapters/faults.json what the others do.

@@ -18,11 +18,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -48,9 +46,7 @@ type example struct {
 	built   string   // the last word of the command line, if that is not the file itself
 	away    int      // the policy: open or closed
 	adapter bool     // a store of a framework: the framework names the key, sets the headers, and does not wait
-	block   int      // how many seconds a denial blocks its user; 0: it does not
 	insured bool     // while the server is unavailable it decides by itself
-	sharing int      // 1 if all requests share a connection
 	env     string   // set beside the server's address
 	client  bool     // it uses our client
 	guards  bool     // it only guards GET /: it neither waits nor has units
@@ -69,28 +65,20 @@ var table = []example{
 	{file: "python/fastapi_app.py", runner: venv, away: closed, client: true},
 	{file: "python/django_app.py", runner: venv, away: open, insured: true, client: true},
 	{file: "python/flask_tutorial.py", runner: venv, away: open, adapter: true, insured: true, says: "storage unreachable"},
-	onNode("express.js", example{away: open, client: true}),
-	onNode("fastify.js", example{away: closed, client: true}),
-	onNode("hono.js", example{away: open, client: true, guards: true, insured: true}),
-	onNode("nest.js", example{away: closed, client: true, guards: true}),
-	onNode("fastify", example{away: open, adapter: true}),
-	onNode("nestjs", example{away: closed, adapter: true, block: 60}),
-	onNode("flexible", example{away: open, adapter: true, block: 30, insured: true}),
+	onNode("express.js", example{away: open}),
+	onNode("fastify.js", example{away: closed, guards: true}),
+	onNode("hono.js", example{away: open, guards: true, insured: true}),
+	onNode("nest.js", example{away: closed, guards: true}),
 }
 
 // venv runs a file with the packages of Debian and the packed adapter. The file must not find the adapter in its folder.
 var venv = []string{"../build/out/venv/bin/python", "-I"}
 
-// onNode is a row for a file in node, or for an app of adapters/node/test/apps.js. Node and the packages are those of
-// package-lock.json, and the packed adapters. They are in build/out, as is the copy of the file that runs, because a
-// program finds packages beside itself.
+// onNode is a row for a file in node. Node and the packages are those of adapters/node/test/package-lock.json, and the packed
+// one. They are in build/out, as is the copy of the file that runs: a program finds packages beside itself.
 func onNode(name string, e example) example {
 	const out = "../build/out/node/"
-	e.file, e.built, e.runner = "node/"+name, out+name, []string{out + "node_modules/.bin/node"}
-	e.sharing = 1
-	if !strings.Contains(name, ".") {
-		e.file, e.built, e.runner = "../adapters/node/test/apps.js "+name, name, append(e.runner, out+"apps.js")
-	}
+	e.file, e.built, e.runner, e.client = "node/"+name, out+name, []string{out + "node_modules/.bin/node"}, true
 	return e
 }
 
@@ -116,17 +104,17 @@ func TestExamples(t *testing.T) {
 			p.outage(s, "stopped", func() { s.silence(true) }, func() { s.silence(false) })
 			p.outage(s, "killed", s.kill, s.restart)
 			p.refused(s)
-			if e.adapter {
-				p.hides(s)
-			}
 		})
 	}
 }
 
-// A call whose connection ends before the reply is sent once. An example replaces a silent connection by itself, under load.
-// While all connections are silent, few calls wait for a reply, and none of them comes late.
+// A call whose connection ends before the reply is sent once, and a silent connection is replaced. The tests of our clients
+// have these faults, and more.
 func TestExamples_silent(t *testing.T) {
 	for _, e := range table {
+		if e.client || e.adapter {
+			continue
+		}
 		t.Run(e.file, func(t *testing.T) {
 			t.Parallel()
 			s := startServer(t, resp.Options{})
@@ -139,18 +127,6 @@ func TestExamples_silent(t *testing.T) {
 			p.comesBack(s, "cut")
 			s.HalfOpen()
 			p.comesBack(s, "silent")
-			s.Change(func(f *resp.Faults) { f.Mute = true })
-			p.survives("mute", max(1, 80*p.sharing))
-			waiting, _ := s.calls("once mute")
-			require.LessOrEqual(t, waiting, 6*crowd, "calls that may wait for a reply")
-			p.survives("mute still", 1)
-			waiting, _ = s.calls("once mute")
-			s.HalfOpen()
-			s.Change(func(f *resp.Faults) { f.Mute = false })
-			p.comesBack(s, "spoken")
-			late, most := s.calls("once mute")
-			require.Equal(t, waiting, late, "calls came late")
-			require.LessOrEqual(t, most, 1, "a call was sent again")
 		})
 	}
 }
@@ -179,11 +155,11 @@ func TestExamples_process(t *testing.T) {
 // outage once. Calls that the server runs later are run once.
 func (p *program) outage(s *server, how string, begin, end func()) {
 	begin()
-	p.survives(how, 1)
+	p.survives(how)
 	late := p.start(p.t, p.addr)
-	late.survives(how+" late", 1)
+	late.survives(how + " late")
 	first := late.outages()
-	late.survives(how+" still", 1)
+	late.survives(how + " still")
 	if p.says == "" {
 		require.Equal(p.t, 1, first, late.said())
 	}
@@ -214,9 +190,6 @@ func (p *program) decides() {
 		})
 	}
 	require.Regexp(p.t, `^([1-9]|[1-5][0-9]|6[01])$`, last.Header.Get("Retry-After")) // Flask-Limiter adds a second
-	if p.block > 0 {
-		require.Equal(p.t, strconv.Itoa(p.block), last.Header.Get("Retry-After"))
-	}
 	require.Contains(p.t, []string{"", "0"}, last.Header.Get("X-RateLimit-Remaining"))
 	if !p.adapter {
 		require.Equal(p.t, `"user";q=5;w=60`, last.Header.Get("RateLimit-Policy"))
@@ -254,18 +227,12 @@ func (p *program) waits(s *server) {
 	})
 }
 
-// crowd is how many clients send requests at the same time.
-const crowd = 4
-
-// survives wants answers of the policy in time, each client's one after the other.
-func (p *program) survives(how string, each int) {
+// survives wants answers of the policy in time to requests that come at the same time.
+func (p *program) survives(how string) {
 	var all sync.WaitGroup
-	for i := range crowd {
+	for i := range 4 {
 		all.Go(func() {
-			for n := range each {
-				user := url.Values{"user": {fmt.Sprint("once ", how, i, n)}}
-				assert.Equal(p.t, p.away, p.get(patience, "/", user).StatusCode, how)
-			}
+			assert.Equal(p.t, p.away, p.get(patience, "/", url.Values{"user": {fmt.Sprint("once ", how, i)}}).StatusCode, how)
 		})
 	}
 	all.Wait()
@@ -295,21 +262,6 @@ func (p *program) refused(s *server) {
 func (p *program) wrongType(s *server) {
 	s.do("RPUSH", "user:eve", "x")
 	until(p.t, "an error of the program", func(int) bool { return p.ask("eve").StatusCode == http.StatusInternalServerError })
-}
-
-// hides wants the text of an error, which may name the key, in the log and not in the answer.
-func (p *program) hides(s *server) {
-	const text = "WRONGTYPE gothrottle:app:ivy"
-	s.Change(func(f *resp.Faults) { f.Writes = text })
-	until(p.t, "the server's text in the log", func(int) bool {
-		response, err := http.Get("http://127.0.0.1:" + p.port + "/?user=ivy")
-		require.NoError(p.t, err)
-		body, err := io.ReadAll(response.Body)
-		require.NoError(p.t, err)
-		_ = response.Body.Close()
-		require.NotRegexp(p.t, "WRONGTYPE|ivy", string(body))
-		return strings.Contains(p.said(), text)
-	})
 }
 
 // oddWords wants words of users to be words of one argument. Requests cannot give units back.
@@ -368,20 +320,21 @@ func TestExamples_moduleMissing(t *testing.T) {
 	}
 }
 
-// Without the module programs decide by the script, if their reader asks for it: tutorials by an adapter, which has the file.
+// Without the module programs decide by the script, if their reader asks for it.
 func TestExamples_script(t *testing.T) {
 	file, err := filepath.Abs("../script/gothrottle.lua")
 	require.NoError(t, err)
 	for i, e := range table {
-		if e.client || strings.Contains(e.file, "redis") || strings.Contains(e.file, "_tutorial.") {
-			t.Run(e.file, func(t *testing.T) {
-				t.Parallel()
-				e.env = "SCRIPT=1"
-				if !e.adapter && !e.client && i%2 == 0 {
-					e.env = "SCRIPT=" + file
-				}
-				e.start(t, startServer(t, resp.Options{Bare: true}).Addr).decides()
-			})
+		if e.file == "java/Limit.java" {
+			continue
 		}
+		t.Run(e.file, func(t *testing.T) {
+			t.Parallel()
+			e.env = "SCRIPT=1"
+			if !e.adapter && !e.client && i%2 == 0 {
+				e.env = "SCRIPT=" + file
+			}
+			e.start(t, startServer(t, resp.Options{Bare: true}).Addr).decides()
+		})
 	}
 }

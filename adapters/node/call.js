@@ -3,6 +3,11 @@ const { createHash } = require('node:crypto');
 const { readFileSync } = require('node:fs');
 const { join } = require('node:path');
 
+// After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
+// Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause. What
+// that call may have taken is given back meanwhile.
+const PAUSE = 3000;
+
 // Errors of several addresses have no message.
 const text = (err) => (err instanceof Error ? err.message || err.code || err.name : String(err));
 
@@ -13,23 +18,27 @@ exports.Undecided = class Undecided extends Error {
     super('no decision', { cause });
     Object.assign(this, { name: 'Undecided', status, statusCode: status, expose: false });
   }
+
+  getResponse() { return new Response('no decision\n', { status: this.status }); } // for Hono
 };
 
 // Returns ask, which sends words once and has the integers of the reply, those in arrays too, or an Undecided, within the
 // time limit: 503 if the server cannot decide now, 500 if the program or the set-up is wrong. Each is logged once. A key is
 // an array if there are more: their places in the words are the caller's business.
-exports.asker = function asker({ client, send = sender(client), label = '', timeout = 250, log = console.error, script = false }) {
+exports.asker = function asker({ client, send = sender(client), timeout = 250, log = console.error, script = false }) {
   if (typeof send !== 'function') throw new TypeError('client is missing, or send: a function such as (...words) => reply');
   const run = script === false ? plain(send) : scripted(send, script);
   const faults = new Set(); // those that were logged: each one once, and not more than ten
-  let state = 'decides';
-  const note = (now, why) => { // once, and not for each request
-    if (state !== now) log(`gothrottle: ${label}${why}`);
+  let [state, failed] = ['decides', 0];
+  const note = (now, why) => { // once, and not for each request: of a cluster, other nodes may decide meanwhile
+    if (now === 'unavailable') failed = Date.now();
+    else if (Math.abs(Date.now() - failed) < PAUSE) return;
+    if (state !== now) log(`gothrottle: ${why}`);
     state = now;
   };
   const ask = async (name, key, words = [], ms = timeout) => {
     try {
-      const reply = await inTime(client ?? send, place(client, key), () => run(name, key, words.map(String)), ms);
+      const reply = await inTime(client ?? send, place(client, key), () => run(name, key, words.map(String)), ms, name === 'GO.RELEASE');
       const integers = Array.isArray(reply) && reply.every(Number.isInteger) ? reply
         : [reply].flat(2).map(parseFloat); // of several limits, or of a client that makes strings of them
       if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
@@ -37,11 +46,13 @@ exports.asker = function asker({ client, send = sender(client), label = '', time
       return integers;
     } catch (err) {
       const why = text(err);
-      if (/^(ERR (?!max number|internal error|a forked)|WRONG|NOAUTH|NOPERM|CROSSSLOT)/.test(why)) { // a fault of the program
-        const hint = /unknown command/.test(why) ? ': load the module gothrottle, or pass script: true' : '';
-        if (faults.size < 10 && !faults.has(why)) {
-          faults.add(why);
-          log(`gothrottle: ${label}${why}${hint}`);
+      const isMoved = /^MOVED/.test(why) && client && !client.slots;
+      if (isMoved || /^(ERR (?!max number|internal error|a forked)|WRONG|NOAUTH|NOPERM|CROSSSLOT)/.test(why)) { // a fault of the program
+        const hint = isMoved ? ': pass a cluster client' : /unknown command/.test(why) ? ': load the module gothrottle, or pass script: true' : '';
+        const what = isMoved ? 'MOVED' : why;
+        if (faults.size < 10 && !faults.has(what)) {
+          faults.add(what);
+          log(`gothrottle: ${why}${hint}`);
         }
         throw new exports.Undecided(500, err);
       }
@@ -50,18 +61,6 @@ exports.asker = function asker({ client, send = sender(client), label = '', time
     }
   };
   return Object.assign(ask, { send, unavailable: (err) => note('unavailable', `no decision: ${text(err)}`) });
-};
-
-// Returns a function for a store, which calls ask. It returns undefined if failOpen is set and the server cannot decide now.
-exports.caller = function caller({ prefix, failOpen = false, ...options } = {}) {
-  const ask = exports.asker({ ...options, label: `limiter ${prefix}: ` });
-  if (typeof prefix !== 'string' || prefix === '') {
-    throw new TypeError('prefix is missing: pass a name such as "login". Limiters with one prefix share their counters');
-  }
-  return (name, key, ...words) => ask(name, key, words).catch((err) => {
-    if (failOpen && err.status === 503) return undefined;
-    throw err;
-  });
 };
 
 const plain = (send) => (name, key, words) => send(name, typeof key === 'string' ? key : key[0], ...words);
@@ -82,33 +81,23 @@ function scripted(send, option) {
   const script = option === true ? packed() : option;
   const sha = createHash('sha1').update(script).digest('hex');
   let loading;
-  const unknown = (err) => {
-    if (!/^NOSCRIPT/.test(text(err))) throw err;
-  };
   return async (name, key, words) => {
+    if (!name.startsWith('GO.')) return send(name, key, ...words);
     const keys = [key].flat();
     const run = async (command, which) => send(command, which, String(keys.length), ...keys, name, ...words);
-    if (!name.startsWith('GO.')) return send(name, key, ...words);
-    try {
-      return await run('EVALSHA', sha);
-    } catch (err) {
-      unknown(err);
-    }
-    if (loading) {
-      return loading.then(() => run('EVALSHA', sha)).catch((err) => {
-        unknown(err);
-        return run('EVAL', script);
-      });
-    }
-    const call = run('EVAL', script);
-    loading = call.catch(() => {}).finally(() => { loading = undefined; });
-    return call;
+    const ifUnknown = (then) => (err) => {
+      if (!/^NOSCRIPT/.test(text(err))) throw err;
+      return then();
+    };
+    return run('EVALSHA', sha).catch(ifUnknown(() => {
+      if (loading) return loading.then(() => run('EVALSHA', sha)).catch(ifUnknown(() => run('EVAL', script)));
+      const call = run('EVAL', script);
+      loading = call.catch(() => {}).finally(() => { loading = undefined; });
+      return call;
+    }));
   };
 }
 
-// After a call without a reply in time, nothing is sent for PAUSE ms, unless a reply comes late or the client gives up.
-// Then one call tries. Each write restarts the socketTimeout of node-redis, so it must be able to end within a pause.
-const PAUSE = 3000;
 const owners = new WeakMap(); // client or send -> Map of servers -> when their pause ends, in ms. Limiters share connections
 
 // Returns a function that sends words. It refuses clients that would send a call twice, keep calls while there is no
@@ -172,11 +161,11 @@ function place(client, key) {
   return at?.master?.address ?? at?.[0] ?? slot >> 6;
 }
 
-function inTime(owner, part, send, ms) {
+function inTime(owner, part, send, ms, always) {
   if (!owners.has(owner)) owners.set(owner, new Map());
   const pauses = owners.get(owner);
   const rest = pauses.get(part) - Date.now();
-  if (rest > 0 && rest <= PAUSE) return Promise.reject(Object.assign(new Error('no call was sent: the last one has no reply'), { unsent: true }));
+  if (rest > 0 && rest <= PAUSE && !always) return Promise.reject(Object.assign(new Error('no call was sent: the last one has no reply'), { unsent: true }));
   const pause = () => pauses.set(part, Date.now() + PAUSE);
   if (pauses.has(part)) pause(); // for all but this call
   return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** A time: whole milliseconds, or a text such as "250ms", "5s", "15m", "1h" or "1d"; up to 100 years. */
 export type Time = number | string;
 
-/** While the server cannot decide: what calls do instead of rejecting with an Undecided. */
+/** While the server cannot decide: what allow, wait, hold, lease and all do instead of rejecting with an Undecided. */
 export interface Fallback {
   /** Admit. */
   failOpen?: boolean;
@@ -16,6 +16,8 @@ interface Calls extends Fallback {
   timeout?: number;
   /** Repeat a denial in this process until its retryAfter. Refunds by other processes are noticed late. */
   rememberDenials?: boolean;
+  /** Make one command of concurrent calls for one key: true if not given. */
+  coalesce?: boolean;
 }
 
 export interface Options extends Calls {
@@ -23,8 +25,6 @@ export interface Options extends Calls {
   prefix?: string;
   /** Call the Lua script that is in this package, or another text of it, for servers without the module. */
   script?: boolean | string;
-  /** Make one command of concurrent calls for one key: true if not given. */
-  coalesce?: boolean;
   /** Gets one line when the server becomes unavailable, and one when it decides again: console.error if not given. */
   log?: (line: string) => void;
 }
@@ -88,8 +88,17 @@ export interface Hold extends Result {
    * unknown: nobody knows, so don't charge again. refused: the hold was lost, and there is no room for another.
    */
   settle(cost: number): Promise<'counted' | 'unknown' | 'refused'>;
+  /** Secret words by which resume() finds the hold until it lapses. They are empty if the server holds nothing. */
+  readonly ticket: string;
   /** Gives the units back, unless settle() was called. */
   release(): Promise<void>;
+}
+
+export interface HoldOptions {
+  /** Without a renewal the hold lapses after this: "30s" if not given. */
+  ttl?: Time;
+  /** For so long it is renewed: "1h" if not given. With 0 nothing renews it, and close() leaves it to who has its ticket. */
+  deadline?: Time;
 }
 
 export interface Part { readonly key: string }
@@ -112,8 +121,8 @@ export interface Counted extends Limiter {
   settle(key: string, difference: number): Promise<Result>;
   /** Waits until units are taken. Denied if that would take longer than maxWait. A signal that is aborted rejects with its reason. */
   wait(key: string, options?: { n?: number; signal?: AbortSignal; maxWait?: Time }): Promise<Result>;
-  /** Takes units until their cost is known, and renews them for at most the deadline: "1h" if not given. They lapse a ttl later: "30s". */
-  hold(key: string, units: number, options?: { ttl?: Time; deadline?: Time }): Promise<Hold>;
+  /** Takes units until their cost is known. Calls that don't hold don't see them. */
+  hold(key: string, units: number, options?: HoldOptions): Promise<Hold>;
   /** A part of all(). share: it may use that many times what the part before it has left. */
   part(key: string, units?: number, options?: { share?: number }): Part;
 }
@@ -134,6 +143,10 @@ export interface Limits {
   slots(name: string, limit: SlotsLimit): Slots;
   /** Takes all parts or none, at most 32. In a cluster their keys need one hash tag. */
   all(...parts: Part[]): Promise<AllResult>;
+  /** Holds units of all parts or of none, at most 16; settle() charges each the cost. In a cluster their keys need one hash tag. */
+  hold(parts: Part[], options?: HoldOptions): Promise<Hold>;
+  /** The hold of a ticket, of any client, to end it here: with its parts, whatever their units, and its ttl. Its numbers aren't known. */
+  resume(ticket: string, parts: Part[], options?: { ttl?: Time }): Hold;
   /** Releases the leases and ends the connection that connect() opened. */
   close(): Promise<void>;
 }
@@ -149,7 +162,9 @@ export declare class Undecided extends Error {
  * node-redis 4 to 6 or ioredis 5 to 6, single or cluster; a function that sends words once; or memory:, which decides in
  * this process, for tests. It doesn't wait for a server that is unavailable, and rejects if the server lacks the module.
  */
-export declare function connect(to: string | object | ((...words: string[]) => unknown), options?: Options): Promise<Limits>;
+export declare function connect(to: string | Client | ((...words: string[]) => unknown), options?: Options): Promise<Limits>;
+
+interface Client { sendCommand(...words: any[]): unknown; on(event: any, listener: any): unknown }
 
 /** The key of a client's address: an IPv4 address, or the first 64 bits of an IPv6 address, of which one client often has all. */
 export declare function addressKey(address: string): string;

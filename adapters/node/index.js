@@ -2,6 +2,7 @@
 const { once } = require('node:events');
 const { isIPv6 } = require('node:net');
 const { asker, Undecided } = require('./call.js');
+const { hold, resume } = require('./hold.js');
 const { Counted, Slots } = require('./limiter.js');
 const { Local } = require('./local.js');
 const { Result } = require('./result.js');
@@ -12,7 +13,7 @@ const FIRST_CONNECTION = 1000; // ms: so long connect() waits for it
 // Limiters over one connection.
 class Limits {
   constructor(server, close, options) {
-    Object.assign(this, { server, options, prefix: options.prefix ?? '', coalesces: options.coalesce !== false, leases: new Set() });
+    Object.assign(this, { server, options, prefix: options.prefix ?? '', leases: new Set() });
     this.closing = close;
     this.local = new Local(); // decides for failLocal
   }
@@ -27,18 +28,17 @@ class Limits {
 
   // Takes all parts or none. each has the results of the parts, decider is the index of the one that decided.
   async all(...parts) {
-    const first = parts[0].limiter;
-    let replies, more;
-    try {
-      replies = await this.server.decide(parts);
-    } catch (err) {
-      [replies, more] = await first.failed(err, (local) => local.decide(parts));
-      if (!Array.isArray(replies[0])) replies = parts.map(({ limiter }) => replies.with(1, limiter.bounds.units));
-    }
+    const [replies, more] = await this.server.decide(parts).then((replies) => [replies], (err) => parts[0].limiter.failed(err, parts));
     const each = parts.map(({ limiter }, i) => new Result(limiter, replies[i], more));
     const decider = replies.decider ?? decides(each);
     return new Result(parts[decider].limiter, replies[decider], { ...more, decider, each });
   }
+
+  // Takes units of all parts or none until their cost is known: see Hold.
+  hold(parts, options) { return hold(this, parts, options); }
+
+  // Returns the hold of a ticket, to end it in this process.
+  resume(ticket, parts, options) { return resume(this, ticket, parts, options); }
 
   // Releases the leases and closes the connection that connect() made.
   async close() {
@@ -62,16 +62,30 @@ async function connect(to, options = {}) {
   const about = typeof to === 'function' ? { send: to } : { client: own?.client ?? to };
   const ask = asker({ ...options, ...about });
   const { client } = about;
-  client?.on('error', ask.unavailable);
+  const unhear = client && hear(client, ask.unavailable);
   await (own?.ready ?? ready(client));
-  const limits = new Limits(new Server(ask), own?.close, options);
+  const limits = new Limits(new Server(ask), own?.close ?? unhear, options);
   if (!options.script) await checked(ask, limits);
   return limits;
+}
+
+const heard = new WeakMap(); // client -> what its errors call. It always has one listener: without one, an error ends the process
+
+function hear(client, unavailable) {
+  if (!heard.has(client)) {
+    heard.set(client, new Set());
+    client.on('error', (err) => { for (const each of heard.get(client)) each(err); });
+  }
+  heard.get(client).add(unavailable);
+  return () => heard.get(client).delete(unavailable);
 }
 
 // Waits for a connection that is being made.
 async function ready(client) {
   if (client?.isReady === false || /^connect/.test(client?.status)) await within(FIRST_CONNECTION, once(client, 'ready').catch(() => {}));
+  // A cluster of ioredis connects to a node by its first call, and refuses others meanwhile.
+  const idle = typeof client?.nodes === 'function' ? client.nodes('master').filter(({ status }) => status === 'wait') : [];
+  await within(FIRST_CONNECTION, Promise.all(idle.map((node) => node.connect().catch(() => {}))));
 }
 
 // Throws if the server doesn't have the module.

@@ -5,7 +5,6 @@ const { Undecided } = require('./call.js');
 const { bounds, milliseconds, units } = require('./limit.js');
 const { Merge } = require('./merge.js');
 const { Result } = require('./result.js');
-const { hold } = require('./hold.js');
 const { Keeper } = require('./keeper.js');
 const { Lease } = require('./lease.js');
 
@@ -21,8 +20,8 @@ const fallback = ({ failOpen, failClosed, failLocal }) => {
 class Limiter {
   constructor(limits, kind, name, limit) {
     if (typeof name !== 'string' || name === '') throw new TypeError('a limiter needs a name, which begins its keys');
-    const { timeout = 250, rememberDenials = false } = { ...limits.options, ...limit };
-    Object.assign(this, { limits, name, timeout, rememberDenials, bounds: bounds(kind, limit) });
+    const { timeout = 250, rememberDenials = false, coalesce = true } = { ...limits.options, ...limit };
+    Object.assign(this, { limits, name, timeout, rememberDenials, coalesce, bounds: bounds(kind, limit) });
     this.fallback = fallback(limit) ?? fallback(limits.options);
     this.share = limit.failLocal ?? limits.options.failLocal;
   }
@@ -47,13 +46,14 @@ class Limiter {
     return { limiter: this, key: this.key(key), n, share };
   }
 
-  // Returns what again() returns in this process, or another answer of the fallback.
-  async failed(err, again) {
+  // Returns the replies of the fallback, and why it decided.
+  async failed(err, parts, mode, most) {
     const source = this.fallback;
     if (!(err instanceof Undecided) || err.status !== 503 || source === undefined) throw err;
-    if (source === 'failed-local') return [await again(this.limits.local), { source, cause: err.cause }];
     const denied = source === 'failed-closed' ? 1 : 0;
-    return [[denied, this.bounds.units, 0, denied * 1000, 0], { source, cause: err.cause }];
+    const replies = source === 'failed-local' ? await this.limits.local.decide(parts, mode, most)
+      : parts.map(({ limiter }) => [denied, limiter.bounds.units, 0, denied * 1000, 0]);
+    return [replies, { source, cause: err.cause }];
   }
 }
 
@@ -61,7 +61,7 @@ class Limiter {
 exports.Counted = class Counted extends Limiter {
   constructor(...about) {
     super(...about);
-    const merges = this.limits.coalesces && !this.bounds.lockout;
+    const merges = this.coalesce && !this.bounds.lockout;
     if (merges) this.merge = new Merge(this.timeout, (key, n, upTo) => this.decide(key, n, upTo && 'upTo'));
     if (this.rememberDenials) this.denials = new Map();
   }
@@ -76,7 +76,8 @@ exports.Counted = class Counted extends Limiter {
       if (this.denials && reply[0] && reply[3] > 0) this.#remember(id, sent, reply);
       return new Result(this, reply);
     } catch (err) {
-      return new Result(this, ...await this.failed(err, async (local) => (await local.decide([this.part(key, n)]))[0]));
+      const [[reply], more] = await this.failed(err, [this.part(key, n)]);
+      return new Result(this, reply, more);
     }
   }
 
@@ -97,9 +98,7 @@ exports.Counted = class Counted extends Limiter {
   }
 
   // Takes n units until their cost is known: see Hold.
-  async hold(key, n, { ttl = '30s', deadline = '1h' } = {}) {
-    return hold(this.part(key, units('units', n)), { ttl: milliseconds('ttl', ttl), deadline: milliseconds('deadline', deadline) });
-  }
+  async hold(key, n, options) { return this.limits.hold([this.part(key, n)], options); }
 
   // Returns when n units are taken, or a denial if that would take longer than maxWait. A signal that is aborted gives them back.
   async wait(key, { n = 1, signal, maxWait = LONGEST_TIMER } = {}) {
@@ -107,8 +106,8 @@ exports.Counted = class Counted extends Limiter {
     const most = Math.min(milliseconds('maxWait', maxWait, 0), LONGEST_TIMER);
     if (this.bounds.kind !== 'rate' || this.bounds.lockout) return this.#retry(key, n, signal, Date.now() + most);
     const part = this.part(key, units('units', n));
-    const [reply, more] = await this.decide(key, n, 'reserve', most).then((reply) => [reply],
-      (err) => this.failed(err, async (local) => (await local.decide([part], 'reserve', most))[0]));
+    const [[reply], more] = await this.limits.server.decide([part], 'reserve', most).then((replies) => [replies],
+      (err) => this.failed(err, [part], 'reserve', most));
     try {
       if (reply[0] === 0) await sleep(reply[5] ?? 0, undefined, { signal });
     } catch {
@@ -121,6 +120,8 @@ exports.Counted = class Counted extends Limiter {
   async #retry(key, n, signal, end) {
     for (;;) {
       const result = await this.allow(key, n);
+      if (signal?.aborted && result.allowed) await this.refund(key, n).catch(() => {}); // the units may then stay taken
+      signal?.throwIfAborted();
       const pause = result.retryAfter * (1 + Math.random() / 10); // not all come at the same time
       if (result.allowed || Date.now() + pause > end) return result;
       await sleep(Math.min(pause, LONGEST_TIMER), undefined, { signal }).catch(() => { throw signal.reason; });
@@ -155,8 +156,9 @@ exports.Slots = class Slots extends Limiter {
     try {
       return new Lease(part, server, sent, (await server.decide([part]))[0]);
     } catch (err) {
-      server.release(part.key, part.n).catch(() => {}); // the call may have taken it
-      return new Lease(part, local, sent, ...await this.failed(err, async () => (await local.decide([part]))[0]));
+      server.forget?.(err, part.key, part.n);
+      const [[reply], more] = await this.failed(err, [part]);
+      return new Lease(part, local, sent, reply, more);
     }
   }
 

@@ -1,5 +1,7 @@
 'use strict';
+const { setTimeout: sleep } = require('node:timers/promises');
 
+const AGAIN = 1000; // ms: by then a client has a new connection
 const WORDS = { upTo: ['UPTO'], force: ['FORCE'] };
 
 // Asks a server: decide() returns the replies of parts, which are all taken or none.
@@ -8,12 +10,17 @@ exports.Server = class Server {
 
   async decide(parts, mode, most) {
     if (parts.length === 1 && !parts[0].share) return [await this.#one(parts[0], mode, most)];
-    const words = parts.flatMap((part, i) => [...(i > 0 ? ['KEY', part.key] : []), ...clause(part)]);
-    const last = mode === 'force' ? ['MS', 'FORCE'] : ['MS'];
-    const reply = await this.ask('GO.ALL', parts.map(({ key }) => key), [...words, ...last], timeout(parts));
+    const reply = await this.all(parts, parts.map((part) => [part.key, clause(part)]));
     let from = 6;
     const replies = parts.map(({ limiter }) => reply.slice(from, from += limiter.bounds.kind === 'slots' ? 6 : 5));
-    return Object.assign(replies, { limited: reply[0], decider: reply[5] });
+    return Object.assign(replies, { decider: reply[5] });
+  }
+
+  // Sends clauses, [key, words] each, within the longest time limit of the parts.
+  all(parts, clauses, ...last) {
+    const words = clauses.flatMap(([key, words], i) => [...(i > 0 ? ['KEY', key] : []), ...words]);
+    const timeout = Math.max(...parts.map(({ limiter }) => limiter.timeout));
+    return this.ask('GO.ALL', clauses.map(([key]) => key), [...words, ...last, 'MS'], timeout);
   }
 
   #one({ limiter: { bounds, timeout }, key, n }, mode, most) {
@@ -26,11 +33,16 @@ exports.Server = class Server {
 
   async release(key, id) { return (await this.ask('GO.RELEASE', key, [id]))[0]; }
 
+  // Gives back what a call that ended in err may have taken. What isn't given back lapses.
+  forget(err, key, id) {
+    if (err.cause?.unsent) return;
+    this.release(key, id).catch(() => sleep(AGAIN, undefined, { ref: false }).then(() => this.release(key, id))).catch(() => {});
+  }
+
   async reset(key) { await this.ask('DEL', key); }
 };
 
 const last = ({ last, offset }) => (offset ? ['ALIGN', offset()] : last);
-const timeout = (parts) => Math.max(...parts.map(({ limiter }) => limiter.timeout));
 
 function clause({ limiter: { bounds }, n, share }, mode) {
   const lockout = bounds.lockout && n > 0 && mode === undefined ? ['LOCKOUT', bounds.lockout] : [];

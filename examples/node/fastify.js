@@ -12,9 +12,4 @@ const user = (req) => req.query.user; // better: from the session
 const app = fastify();
 app.addHook('onRequest', async (req, reply) => (typeof user(req) === 'string' ? undefined : reply.code(400).send('?user= is missing\n')));
 app.get('/', { onRequest: limit(users, user) }, async () => 'hello\n');
-app.get('/wait', async (req, reply) => { // for jobs: returns when there is room, if that is soon
-  const { allowed, status, headers } = await users.wait(user(req), { n: Number(req.query.units ?? 1), maxWait: '1m' });
-  reply.code(status).headers(headers);
-  return allowed ? 'hello\n' : 'too many requests\n';
-});
 await app.listen({ host: '127.0.0.1', port: Number(process.env.PORT) });

@@ -4,7 +4,6 @@ import { ThrottlerModule } from '@nestjs/throttler';
 import express from 'express';
 import { rateLimit } from 'express-rate-limit';
 import fastify from 'fastify';
-import { RateLimiterMemory } from 'rate-limiter-flexible';
 import { createClient } from 'redis';
 import { Redis } from 'ioredis';
 import { Hono } from 'hono';
@@ -13,28 +12,16 @@ import { limit as onExpress } from 'gothrottle/express';
 import { limit as onFastify } from 'gothrottle/fastify';
 import { limit as onHono } from 'gothrottle/hono';
 import { limit as onNest } from 'gothrottle/nest';
-import { GothrottleStore } from 'gothrottle/express-rate-limit';
-import { gothrottleStore } from 'gothrottle/fastify-rate-limit';
-import { GothrottleStorage } from 'gothrottle/nestjs-throttler';
-import { RateLimiterGothrottle } from 'gothrottle/rate-limiter-flexible';
+import { expressStore, fastifyStore, nestStorage } from 'gothrottle/stores';
 
 const client = createClient();
-const send = (...words: string[]) => client.sendCommand(words);
 const ioredis = new Redis();
-const viaIoredis = ([command, ...words]: string[]) => ioredis.call(command!, ...words);
-
-rateLimit({ store: new GothrottleStore({ send, prefix: 'login', failOpen: true }) });
-fastify().register(fastifyRateLimit, { store: gothrottleStore({ send: (...words) => viaIoredis(words), prefix: 'api' }) });
-ThrottlerModule.forRoot({ throttlers: [{ limit: 5, ttl: 60_000 }], storage: new GothrottleStorage({ client, prefix: 'api' }) });
-const limits = { points: 5, duration: 60 };
-const insuranceLimiter = new RateLimiterMemory(limits);
-const limiter = new RateLimiterGothrottle({ ...limits, send, keyPrefix: 'login', insuranceLimiter });
-export const remaining: Promise<number> = limiter.consume('bob').then((res) => res.remainingPoints);
 
 export async function clients(options: Options): Promise<Result | Lease> {
   const limits = await connect('redis://127.0.0.1:6379', options);
   await connect(client);
   await connect(ioredis, { failLocal: 0.5, script: true });
+  await connect((...words: string[]) => client.sendCommand(words));
   const login = limits.rate('login', { perMinute: 5, burst: 3, lockout: '15m', failClosed: true });
   const daily = limits.quota('day', { perMonth: 5, zone: 'Europe/Berlin' });
   const { each, decider } = await limits.all(login.part('bob'), daily.part('bob', 2, { share: 4 }));
@@ -44,6 +31,13 @@ export async function clients(options: Options): Promise<Result | Lease> {
   fastify().addHook('onRequest', onFastify(login));
   new Hono().use(onHono(login, (c) => c.req.query('user')!));
   onNest(login, (req) => req.ip).canActivate;
+  rateLimit({ store: expressStore(limits, 'pages') });
+  fastify().register(fastifyRateLimit, { store: fastifyStore(limits, 'api') });
+  ThrottlerModule.forRoot({ throttlers: [{ limit: 5, ttl: 60_000 }], storage: nestStorage(limits, 'nest') });
+  const hold = await limits.hold([login.part('bob', 4), daily.part('bob', 4)], { ttl: '1m', deadline: 0 });
+  if (await limits.resume(hold.ticket, [login.part('bob'), daily.part('bob')]).settle(3) === 'unknown') throw hold.cause;
+  // @ts-expect-error a part has units
+  await login.hold('bob');
   // @ts-expect-error two periods
   limits.rate('login', { limit: 5 });
   // @ts-expect-error a quota has months
@@ -53,9 +47,5 @@ export async function clients(options: Options): Promise<Result | Lease> {
   return admitted ? login.allow('bob', 3) : limits.slots('jobs', { limit: 4, ttl: '30s' }).lease('bob');
 }
 
-// @ts-expect-error the prefix is missing
-new GothrottleStore({ send });
-// @ts-expect-error the prefix is missing
-new RateLimiterGothrottle({ ...limits, send });
 // @ts-expect-error words are strings
-new GothrottleStore({ send: (...words: number[]) => words, prefix: 'a' });
+void connect((...words: number[]) => words);
