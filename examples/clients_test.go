@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// client is a library. Its program begins, connects in one of the ways, and makes four calls: a command, one of the script by
+// client is a library that no package of ours uses. Its program begins, connects in one of the ways, and makes four calls: a command, one of the script by
 // its sha1, and two in a pipeline or transaction.
 type client struct {
 	versions     map[string][]string // the words before the program's text
@@ -25,75 +25,7 @@ type client struct {
 // newer is where build/test-languages.sh unpacks clients of Debian 13.
 const newer = "../build/out/newer/usr/"
 
-func node(pack string) []string {
-	return []string{"env", "PACKAGE=" + pack, "sh", "-c", `cd ../build/out/node && exec node_modules/.bin/node --input-type=module -e "$0"`}
-}
-
-const (
-	nodeBegin = `import { readFileSync } from 'node:fs';
-		const { ADDR, TLS, CA, CLUSTER, SENTINEL, SCRIPT, PACKAGE } = process.env;
-		const lib = (await import(PACKAGE)).default;
-		const at = (addr) => ({ host: addr.split(':')[0], port: Number(addr.split(':')[1]) });
-		let c, send = (words) => c.call(...words);`
-	nodeCalls = `;
-		const words = ['GO.THROTTLE', 'k', '4', '5', '60'];
-		console.log(await send(words));
-		const evalsha = ['EVALSHA', await send(['SCRIPT', 'LOAD', readFileSync(SCRIPT, 'utf8')]), '1', 'k', ...words.toSpliced(1, 1)];
-		console.log(await send(evalsha));
-		console.log((await Promise.all([send(words), send(evalsha)])).sort((a, b) => b[2] - a[2])); // a redirected one comes late
-		process.exit();`
-)
-
 var clients = map[string]client{
-	"node-redis": {
-		versions: map[string][]string{"4": node("redis4"), "5": node("redis5"), "6": node("redis")},
-		begin:    nodeBegin + `send = (words) => c.sendCommand(words);`,
-		calls:    nodeCalls,
-		ways: map[string]string{
-			"defaults": `c = await lib.createClient({ url: 'redis://' + ADDR }).connect()`,
-			"RESP2":    `c = await lib.createClient({ url: 'redis://' + ADDR, RESP: 2 }).connect()`,
-			"RESP3":    `c = await lib.createClient({ url: 'redis://' + ADDR, RESP: 3 }).connect()`,
-			"TLS":      `c = await lib.createClient({ url: 'rediss://' + TLS, socket: { ca: readFileSync(CA) } }).connect()`,
-			"cluster": `c = lib.createCluster({ rootNodes: [{ url: 'redis://' + CLUSTER }] }); await c.connect();
-				send = (words) => c.sendCommand('k', false, words)`,
-			"Sentinel": `c = await lib.createSentinel({ name: 'main', sentinelRootNodes: [at(SENTINEL)] }).connect();
-				send = (words) => c.sendCommand(false, words)`,
-		},
-		lacks: "4/Sentinel",
-	},
-	"ioredis": {
-		versions: map[string][]string{"5": node("ioredis5"), "6": node("ioredis")},
-		begin:    nodeBegin,
-		calls:    nodeCalls,
-		ways: map[string]string{
-			"defaults": `c = new lib.Redis(at(ADDR))`,
-			"TLS":      `c = new lib.Redis({ ...at(TLS), tls: { ca: readFileSync(CA) } })`,
-			"Sentinel": `c = new lib.Redis({ name: 'main', sentinels: [at(SENTINEL)] })`,
-			"cluster": `c = new lib.Cluster([at(CLUSTER)]); await c.ping(); // call() sends to any node
-				await Promise.all(c.nodes('master').map((n) => n.script('LOAD', readFileSync(SCRIPT, 'utf8'))))`,
-		},
-	},
-	"redis-py": {
-		versions: map[string][]string{"4": {"/usr/bin/python3", "-c"},
-			"6": {"env", "PYTHONPATH=" + newer + "lib/python3/dist-packages", "/usr/bin/python3", "-c"}},
-		begin: `
-import os, redis, redis.sentinel
-at = {name: (addr.split(":")[0], int(addr.split(":")[1])) for name, addr in os.environ.items() if addr.startswith("127.0.0.1:")}
-`,
-		calls: `
-words = "GO.THROTTLE", "k", 4, 5, 60
-print(c.execute_command(*words))
-print(c.evalsha(c.script_load(open(os.environ["SCRIPT"]).read()), 1, "k", "GO.THROTTLE", 4, 5, 60))
-print(c.pipeline().execute_command(*words).execute_command(*words).execute())`,
-		ways: map[string]string{
-			"defaults": `c = redis.Redis(*at["ADDR"])`,
-			"RESP3":    `c = redis.Redis(*at["ADDR"], protocol=3)`,
-			"TLS":      `c = redis.Redis(*at["TLS"], ssl=True, ssl_ca_certs=os.environ["CA"])`,
-			"cluster":  `c = redis.RedisCluster(*at["CLUSTER"])`,
-			"Sentinel": `c = redis.sentinel.Sentinel([at["SENTINEL"]]).master_for("main")`,
-		},
-		lacks: "4/RESP3",
-	},
 	"phpredis": {
 		versions: map[string][]string{"5": {"php", "-r"}},
 		begin: `function at($name) { return explode(':', getenv($name)); }
