@@ -67,7 +67,7 @@ const draw = `(async () => {
 // film makes strips of all instants of a scene, drawings and words, and moves them past, unless the reader wants no motion.
 const film = `function film(stage, chart, svg, style) {
 	const { water, drops, level, middle } = stage.funnel.all[0], bottom = Number(chart.getAttribute("height"));
-	const said = ["Each request holds an estimate of a budget, then settles its cost.", "One crashes while it holds 300. What no longer fits is denied.", "Its hold lapses: nothing was charged, and nobody is locked out."];
+	const said = ["Each request holds an estimate of a budget, then settles its cost.", "One crashes while it holds 300. The next requests no longer fit.", "Its hold lapses: nothing was charged, and nobody is locked out."];
 	for (const part of [water, drops, level]) chart.children[[...part.parentNode.children].indexOf(part)].replaceChildren();
 	const strip = (name, draw) => {
 		const frames = [];

@@ -1,5 +1,5 @@
 // The view Your log: which burst an access log asks for, and who would have been denied at another.
-import { h, svg, field, select, number, button, copyButton, setText, span, count } from './dom.js';
+import { h, field, select, number, button, copyButton, setText, span, count } from './dom.js';
 import * as program from './program.js';
 import { pause, readLog, mostLines, example } from './logfile.js';
 
@@ -9,7 +9,7 @@ const periods = { 1000: 'second', 60000: 'minute', 3600000: 'hour' };
 const wrong = 'No line has a time that the page can read. It reads access logs in the common and the combined format, JSON of Caddy and Traefik, and lines such as 2027-01-15T09:00:00Z,bob or 1800000000,bob.';
 
 export function logView() {
-  const setting = { limit: 1, rate: { count: 10, period: 60000 }, share: 1 };
+  const setting = { rate: { count: 10, period: 60000 }, share: 1 };
   let log = null, job = 0;
   const status = h('p', { role: 'status' });
   const error = h('p', { class: 'error', role: 'alert' });
@@ -22,18 +22,16 @@ export function logView() {
   const read = button('Read these lines', () => load('the lines', new Blob([paste.value])));
 
   const title = h('h2'), verdict = h('p', { class: 'verdict', 'aria-live': 'polite' }), warning = h('p', { class: 'warn', role: 'status' });
-  const back = button('Back to the recommendation', () => recommend(), { class: 'quiet small' });
-  const slider = h('input', { type: 'range', min: 0, max: 100, step: 'any', oninput: () => choice(Math.round(log.top ** (slider.valueAsNumber / 100))) });
-  const picture = svg('svg', { class: 'chart', role: 'img', height: 190, 'aria-label': 'Denied calls and users by burst' });
+  const back = button('Back to the recommendation', () => choice(log.recommended), { class: 'quiet small' });
+  const another = number('Another burst', 1, 1, 1e12, (value) => choice(Math.round(value), true));
   const [policy, command, go] = ['Set a policy in redis-cli; your program then sends GO.POLICY api:$user', 'Or send this command', 'Or use the Go client'].map((text) => {
     const code = h('code');
     return { code, element: h('div', { class: 'field' }, h('div', { class: 'lane-head' }, h('small', {}, text), copyButton('Copy', () => code.textContent, { class: 'quiet small', 'aria-label': `Copy: ${text}` })), h('pre', {}, code)) };
   });
   const results = h('section', { class: 'lanes', 'aria-label': 'Results', hidden: true },
-    h('article', { class: 'card lane' }, h('div', { class: 'lane-head' }, title, back), verdict, warning, policy.element, command.element, go.element),
-    h('article', { class: 'card lane' }, field('Another burst: calls at once', slider), picture, h('p', { class: 'quiet-text' }, 'The share of ', h('span', { class: 'curve-name' }, '── calls'), ' and of ', h('span', { class: 'curve2-name' }, '╌╌ users'), ' denied, by burst.')));
+    h('article', { class: 'card lane' }, h('div', { class: 'lane-head' }, title, back), verdict, another, warning, policy.element, command.element, go.element));
 
-  // load reads a log in parts. Between them, and between the points of the curve, the page stays responsive.
+  // load reads a log in parts. Between them, the page stays responsive.
   async function load(name, blob) {
     const mine = ++job;
     setText(error, '');
@@ -47,34 +45,23 @@ export function logView() {
     }
     const { users, total, first, last, skipped } = found;
     const times = [...users.values()];
-    log = { total, names: [...users.keys()], calls: times.map((own) => own.length), span: last - first };
     await pause();
     program.readLog(times);
+    log = { total, names: [...users.keys()], calls: times.map((own) => own.length), span: last - first };
     setText(status, `${name}: ${count(total, 'call')} of ${count(users.size, 'user')} in ${span(log.span)}.${skipped ? ` ${count(skipped, 'line')} without a time or a user, or past the bounds, left out.` : ''}${found.full ? ` The page reads ${count(mostLines, 'call')}.` : ''}`);
     await again(mine);
   }
 
-  // again recommends a burst for the rate and the share, and finds the curve.
+  // again recommends a burst for the rate and the share.
   async function again(mine = ++job) {
     if (!log) return;
-    log.points = null;
     await pause();
     if (mine !== job) return;
-    log.top = Math.max(program.rate(setting.rate.count, setting.rate.period), 2);
-    await pause();
-    if (mine !== job) return;
+    log.top = program.rate(setting.rate.count, setting.rate.period);
     [log.recommended, ...log.robots] = program.recommend(setting.share);
-    log.points = [];
     warn();
-    recommend();
+    choice(log.recommended);
     results.hidden = false;
-    for (const limit of new Set(Array.from({ length: 101 }, (_, i) => Math.round(log.top ** (i / 100))))) {
-      const [denied, users] = program.decide(limit);
-      log.points.push([limit, denied / log.total, users / log.names.length]);
-      await pause();
-      if (mine !== job) return;
-      draw();
-    }
     status.dataset.done = job;
   }
 
@@ -88,18 +75,12 @@ export function logView() {
       + (slow ? 'This burst takes more than half of the log to drain: your users call more often than the rate allows. Raise the rate.' : ''));
   }
 
-  function recommend() {
-    slider.value = (100 * Math.log(log.recommended)) / Math.log(log.top);
-    choice(log.recommended);
-  }
-
-  // choice decides the log at a limit, unless the page is still reading it.
-  function choice(limit) {
-    if (!log.points) return;
+  // choice decides the log at a limit.
+  function choice(limit, typed) {
+    if (!log.recommended) return;
     const { rate } = setting, period = periods[rate.period];
     const [denied, users, worst, most] = program.decide(limit);
-    setting.limit = limit;
-    slider.setAttribute('aria-valuetext', count(limit, 'call'));
+    if (!typed) another.querySelector('input').value = limit;
     back.hidden = limit === log.recommended;
     setText(title, `${back.hidden ? 'Recommended' : 'Your choice'}: a burst of ${limit.toLocaleString('en')}`);
     setText(verdict, `With ${rate.count} per ${period} for each user, it denies ${share(users, log.names.length, 'user')} and ${share(denied, log.total, 'call')}.${
@@ -107,24 +88,8 @@ export function logView() {
     setText(policy.code, `CONFIG SET gothrottle.policies "api THROTTLE ${limit - 1} ${rate.count} 1${period[0]}"`);
     setText(command.code, `GO.THROTTLE api:$user ${limit - 1} ${rate.count} ${rate.period / 1000}`);
     setText(go.code, `api := client.Rate("api", throttle.Per${period[0].toUpperCase()}${period.slice(1)}(${rate.count}).Burst(${limit}))`);
-    draw();
   }
 
-  function draw() {
-    const [left, right, top, bottom] = [52, (picture.clientWidth || 640) - 10, 12, 160];
-    const x = (limit) => left + ((right - left) * Math.log(limit)) / Math.log(log.top);
-    const high = Math.max(0.01, ...log.points.flatMap(([, calls, users]) => [calls, users]));
-    const y = (share) => bottom - ((bottom - top) * share) / high;
-    const path = (i) => log.points.map((p, n) => `${n ? 'L' : 'M'}${x(p[0]).toFixed(1)} ${y(p[i]).toFixed(1)}`).join('');
-    const ticks = [1, 10, 100, 1000, 10000, 100000].filter((n) => n < log.top / 3).concat(log.top);
-    const text = (at, height, words, anchor = 'end') => svg('text', { class: 'label', x: at, y: height, 'text-anchor': anchor }, words);
-    const line = (limit, name) => svg('line', { class: name, x1: x(limit), x2: x(limit), y1: top, y2: bottom });
-    picture.replaceChildren(svg('line', { class: 'base', x1: left, x2: right, y1: bottom, y2: bottom }), text(left - 6, top + 5, percent(high, 1)), text(left - 6, bottom + 4, '0'),
-      ...ticks.map((n) => text(x(n), bottom + 18, n.toLocaleString('en'), n === 1 ? 'start' : n === log.top ? 'end' : 'middle')),
-      line(log.recommended, 'edge'), svg('path', { class: 'curve curve1', d: path(2) }), svg('path', { class: 'curve curve0', d: path(1) }), line(setting.limit, 'cursor'));
-  }
-
-  new ResizeObserver(() => log?.points && draw()).observe(picture);
   const panel = h('section', { class: 'card panel', 'aria-label': 'Traffic and rate' }, field('Drop an access log here, or a CSV of time and user', file), h('details', {}, h('summary', {}, 'Or paste lines'), h('div', { class: 'editor' }, field('A time and who called, in each line', paste), read)), error,
     h('h2', {}, 'The rate'), h('div', { class: 'editor' }, number('Calls', setting.rate.count, 1, 1000000, (value) => { setting.rate.count = Math.max(1, Math.round(value)); again(); }),
       field('per', select(Object.entries(periods), setting.rate.period, (value) => { setting.rate.period = Number(value); again(); })),

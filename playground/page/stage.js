@@ -5,7 +5,7 @@ import { because, play, replyOf } from './scene.js';
 import { commandInput } from './command.js';
 import { FALL } from './funnel.js';
 
-export const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several at once' };
+const titles = { THROTTLE: 'Rate with a burst (GCRA)', WINDOW: 'Sliding window', QUOTA: 'Fixed window', LEASE: 'Concurrent slots', ALL: 'Several limits' };
 const seconds = (ms) => `${(ms / 1000).toFixed(ms < 600000 ? 2 : 0)} s`;
 
 export class Stage {

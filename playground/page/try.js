@@ -6,7 +6,7 @@ import { read, length, readLink, write } from './scene.js';
 
 const usual = { limiters: ['GO.THROTTLE api 9 2 1000 MS', 'GO.WINDOW api 10 5000 MS'], traffic: 'clients 2 8 5' };
 const more = ['GO.QUOTA api 10 5000 MS', 'GO.ALL api THROTTLE 4 5 1 THROTTLE 19 20 10', 'GO.LEASE jobs 5 3000 job-$n MS'];
-const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits at once', 'GO.LEASE': 'slots, each held for a while' };
+const texts = { 'GO.THROTTLE': 'a burst, then a rate', 'GO.WINDOW': 'at most this many in any span', 'GO.QUOTA': 'at most this many in each window', 'GO.ALL': 'several limits in one call', 'GO.LEASE': 'slots, each held for a while' };
 
 export function tryView() {
   const scene = readLink(location.hash, usual);
