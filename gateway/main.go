@@ -303,7 +303,7 @@ func (p *program) note(err error) {
 	switch {
 	case now == p.noted:
 	case refuses:
-		p.log.Error("the server refuses the gateway: each rule's on_failure decides until somebody changes that", "error", err)
+		p.log.Error("the server refuses the gateway: each rule's on_failure decides until that is fixed", "error", err)
 	case err != nil:
 		p.log.Warn("the server is unavailable: each rule's on_failure decides until it is back", "error", err)
 	default:

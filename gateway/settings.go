@@ -216,7 +216,7 @@ func (s *settings) check() {
 		s.refuse("NEAR_LIMIT_RATIO", errors.New("it must be from 0 to 1"))
 	}
 	if begin := strings.Index(s.engine.Prefix, "{"); begin >= 0 && strings.Index(s.engine.Prefix[begin:], "}") < 2 {
-		s.refuse("CACHE_KEY_PREFIX", errors.New("a { begins a hash tag, such as {t}: without a whole one, the keys of a cluster lose theirs"))
+		s.refuse("CACHE_KEY_PREFIX", errors.New("a { must begin a whole hash tag, such as {t}: otherwise the cluster ignores the tags of keys"))
 	}
 }
 

@@ -16,7 +16,7 @@ func (s *settings) serverTLS() *tls.Config {
 	load := func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if before := last.Load(); err != nil && before != nil {
-			s.log.Error("the certificate cannot be read, and the last one is used", "file", cert, "error", err)
+			s.log.Error("cannot read the certificate: the last one stays in use", "file", cert, "error", err)
 			return before, nil
 		} else if err == nil {
 			last.Store(&pair)

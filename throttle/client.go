@@ -141,7 +141,7 @@ func (c *Client) declare(name string, b bounds, with []Option) limiter {
 	defer c.mu.Unlock()
 	first, found := c.kinds[name]
 	if err == nil && found && first.kind != b.kind {
-		err = params("there is a limiter %q of %s: one of %s needs another name", name, first, b)
+		err = params("the name %q is taken by %s: give %s another name", name, first, b)
 	}
 	if err == nil {
 		c.kinds[name] = b

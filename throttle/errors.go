@@ -27,7 +27,7 @@ var (
 
 	// ErrLost is the cause of a lease's context if the slot was lost. After a Hold's Settle, nobody knows whether the cost
 	// is counted.
-	ErrLost = errors.New("throttle: it was lost")
+	ErrLost = errors.New("throttle: the slot or hold was lost")
 )
 
 // Undecided reports whether an error of a decision is the server's: it is unavailable, too slow or full, lacks the

@@ -258,7 +258,7 @@ func (h *Hold) charge(ctx context.Context, cost int64) error {
 		case !mayHold(err) && !h.unsure:
 			return err
 		case err == nil || ctx.Err() == nil && (!lasts || !mayHold(err)):
-			return fmt.Errorf("%w: nobody knows whether its cost is counted: %w", ErrLost, cmp.Or(err, errLapsed))
+			return fmt.Errorf("%w: its cost may or may not be counted: %w", ErrLost, cmp.Or(err, errLapsed))
 		}
 		if h.unsure = true; !sleep(min(h.ttl/20, time.Second), ctx.Done()) {
 			return fmt.Errorf("throttle: %w", ctx.Err())
@@ -266,7 +266,7 @@ func (h *Hold) charge(ctx context.Context, cost int64) error {
 	}
 }
 
-var errLapsed = errors.New("it has lapsed since")
+var errLapsed = errors.New("it has lapsed")
 
 // Close gives the units back, unless Settle has begun.
 func (h *Hold) Close() error {

@@ -77,7 +77,7 @@ func TestServer_checkOfTheScript(t *testing.T) {
 		{rights + " +eval", "", throttle.ErrUnavailable, "'evalsha'"},
 		{rights + " +evalsha", "", throttle.ErrUnavailable, "'eval'"},
 		{rights + " +eval +evalsha -time", "", throttle.ErrUnavailable, "NOPERM"},
-		{rights + " +@all", "EVAL", throttle.ErrNoModule, "does not run gothrottle as a script"},
+		{rights + " +@all", "EVAL", throttle.ErrNoModule, "cannot run gothrottle's script"},
 	} {
 		var args []string
 		if row.arg != "" {

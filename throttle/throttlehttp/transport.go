@@ -136,7 +136,7 @@ func (t *Transport) reserve(r *http.Request, key string) (slots []slot, at time.
 		s := slot{Rule: rule, cost: 1, taken: time.Now()}
 		var ok bool
 		if s.rate, ok = rule.Limiter.(throttle.Rate); !ok || rule.Key != nil || rule.Share != 0 {
-			err = errors.New("throttlehttp: the Costs of a Transport are Rates, without Key and Share")
+			err = errors.New("throttlehttp: each of a Transport's Costs must be a Rate, without Key and Share")
 			break
 		}
 		if rule.Limit != nil {

@@ -170,7 +170,7 @@ func exceeded(m *rules.Limit, r throttle.Result) bool {
 // gateway that reports tokens late: without late, its limit would not limit.
 func (e *Engine) refused(a *Ask) {
 	if a.Hits > 1 && !a.Charge && a.looked.Load() && !a.warned.Swap(true) {
-		e.Log.Warn("reported hits were refused, and do not count: if they are reported after the request, add 'late: true' to the rule",
+		e.Log.Warn("refused to count reported hits: if they are reported after the request, add 'late: true' to the rule",
 			"rule", a.Path, "place", a.Place)
 	}
 }

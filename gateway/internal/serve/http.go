@@ -33,7 +33,7 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 	if len(names) == 0 || set.HTTP[names[0]] == nil { // all is admitted if the domain has other rules: its file may have lost these
 		reason := "no_domain"
 		if set.Domains == nil { // a client that sees it should come again
-			reason, status, err = "no_rules", http.StatusServiceUnavailable, errors.New("no rules have come yet")
+			reason, status, err = "no_rules", http.StatusServiceUnavailable, errors.New("no rules received yet")
 		} else if name != "" && set.Domains[name] == nil {
 			status, err = http.StatusNotFound, fmt.Errorf("no rules have the domain %q", name)
 		}

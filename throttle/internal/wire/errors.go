@@ -17,10 +17,10 @@ import (
 var (
 	ErrUnavailable = errors.New("throttle: the server is unavailable")
 	ErrNoModule    = errors.New("throttle: the server has not loaded gothrottle")
-	errNoScript    = fmt.Errorf("%w: it does not run gothrottle as a script", ErrNoModule)
+	errNoScript    = fmt.Errorf("%w: it cannot run gothrottle's script", ErrNoModule)
 	ErrParams      = errors.New("throttle: bad parameters")
 	ErrClosed      = fmt.Errorf("throttle: %w", redis.ErrClosed)
-	ErrReply       = errors.New("throttle: a reply that this client does not know")
+	ErrReply       = errors.New("throttle: unexpected reply")
 )
 
 // outages are the beginnings of errors that pass, and of those that the server has for every key: no other key would be decided
