@@ -38,7 +38,7 @@ def classify(error: Exception) -> Error:
     text = str(error)
     if isinstance(error, Error):
         return error
-    if isinstance(error, redis.DataError):
+    if isinstance(error, (redis.DataError, redis.exceptions.ClusterCrossSlotError)) or text.endswith("must map to the same key slot"):
         return ParamsError(text)
     if type(error) is not redis.ResponseError or CODE.match(text) or PASSES.search(text):
         return UnavailableError(text or type(error).__name__)

@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import weakref
 from typing import Any, Awaitable, Callable, Coroutine, Sequence
 
 import redis
 
-from ._errors import FAILURES, UnavailableError
+from ._errors import FAILURES, Error, UnavailableError
 from ._port import Ending, Pause, Port, T, Watch
 
 BATCH, WIDE = 64, 4  # calls sent together, and how many batches may be under way, so a server gets few connections
@@ -145,12 +146,23 @@ class Tasks(Port):
     def client(self) -> Any:
         return self.loop().client
 
-    async def ask(self, words: list[Any], more: Sequence[str] = ()) -> Any:
+    async def ask(self, words: list[Any], more: Sequence[str] = (), undo: Callable[[Any], Awaitable[Any]] | None = None) -> Any:
         loop = self.loop()
         watch = self.watch(loop.client, words[1])
         if watch not in loop.calls:
             loop.calls[watch] = Calls(loop, watch)
-        return await loop.calls[watch].ask(self.words(words, more))
+        future = loop.calls[watch].ask(self.words(words, more))
+        if undo is None:
+            return await future
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            loop.start(self._undo(future, undo))
+            raise
+
+    async def _undo(self, future: asyncio.Future[Any], undo: Callable[[Any], Awaitable[Any]]) -> None:
+        with contextlib.suppress(Error):
+            await undo(await future)
 
     async def merge(self, spot: Any, ask: Callable[[int], Awaitable[T]]) -> T:
         """Makes one call of those that come while a call for the same key and limit is under way."""

@@ -138,8 +138,9 @@ class Port:
             watch.works()
         return self._made
 
-    async def ask(self, words: list[Any], more: Sequence[str] = ()) -> Any:
-        """Sends a call once, with more keys after the first, and returns its reply or raises an Error."""
+    async def ask(self, words: list[Any], more: Sequence[str] = (), undo: Callable[[Any], Awaitable[Any]] | None = None) -> Any:
+        """Sends a call once, with more keys after the first, and returns its reply or raises an Error. If the caller is cancelled
+        before, undo gets the reply."""
         client, call = self.client(), self.words(words, more)
         watch = self.watch(client, words[1])
         watch.admit()
@@ -184,5 +185,5 @@ class Port:
         client, self._made = self._made, None
         if client is not None:
             client.close()
-            if hasattr(client, "connection_pool"):
-                client.connection_pool.disconnect()
+            pool = getattr(client, "connection_pool", None)
+            (pool.disconnect if pool else client.disconnect_connection_pools)()

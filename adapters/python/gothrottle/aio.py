@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import math
 from typing import Any, Generator, Generic, TypeVar
@@ -14,7 +15,7 @@ import redis.asyncio
 
 from . import _held, _limits
 from ._core import AnyMakers, Core, Makers, Part, decided, failed, joined
-from ._errors import ParamsError, UnavailableError
+from ._errors import Error, ParamsError, UnavailableError
 from ._held import Held, HeldUnits
 from ._limits import NEVER, AllResult, Result, Span, read
 from ._loop import Tasks
@@ -91,19 +92,25 @@ class Rate(Limiter):
         if self._by.lockout:
             raise ParamsError("wait doesn't work with a lockout")
         most = min(max(0, math.floor(timeout * 1000)), _limits.LONGEST)
+
+        async def back(reply: Any) -> None:
+            if reply[0] == 0:
+                with contextlib.suppress(Error):
+                    await self._ask(key, -n, "UPTO")
+
         try:
-            reply = await self._port.ask(["GO.THROTTLE", key, *self._by.first, n, "RESERVE", most, "MS"])
+            reply = await self._port.ask(["GO.THROTTLE", key, *self._by.first, n, "RESERVE", most, "MS"], undo=back)
             result = read(reply, n, "RESERVE", self._of)
         except UnavailableError as cause:
             return failed(self._options, [Part(self, key, n)], cause).each[0]
         if result.allowed and reply[5] > 0:
             if self._port.now() - began + reply[5] / 1000 > timeout:  # the reply took part of the time
-                await self._ask(key, -n, "UPTO")
+                await back(reply)
                 return dataclasses.replace(result, allowed=False, granted=0, retry_after=reply[5] / 1000)
             try:
                 await self._port.sleep(reply[5] / 1000)
             except asyncio.CancelledError:
-                self._port.keep(lambda _: self._ask(key, -n, "UPTO"))
+                self._port.keep(lambda _: back(reply))
                 raise
         return result
 

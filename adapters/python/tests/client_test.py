@@ -1,7 +1,6 @@
 """The client, for threads and for asyncio, on servers in memory with faults. TestAdapters runs this file."""
-import asyncio, concurrent.futures, contextlib, faulthandler, gc, inspect, io, json, os, pathlib, random, re, threading, time, unittest, unittest.mock, redis.sentinel
-import redis, redis.asyncio
-import gothrottle, gothrottle.aio
+import asyncio, concurrent.futures, contextlib, faulthandler, gc, inspect, io, json, os, pathlib, random, re, threading, time, unittest, unittest.mock
+import gothrottle, gothrottle.aio, redis, redis.asyncio, redis.sentinel
 from gothrottle import _loop, _port
 from gothrottle._local import Local
 
@@ -19,12 +18,8 @@ async def done(result):  # of either kind
 
 @contextlib.asynccontextmanager
 async def block(held):  # with or async with
-    if hasattr(held, "__aenter__"):
-        async with held as entered:
-            yield entered
-    else:
-        with held as entered:
-            yield entered
+    async with contextlib.AsyncExitStack() as stack:
+        yield await stack.enter_async_context(held) if hasattr(held, "__aenter__") else stack.enter_context(held)
 
 
 async def until(what, f):  # returns what f returns, once that is something
@@ -45,10 +40,19 @@ def each(test):
 
                     async def body():
                         async with block(connect()) as limits:
-                            limits.again = connect
+                            limits.again, limits.url = connect, url
                             await test(self, limits)
                     asyncio.run(body())
+                    self.assertFalse(connected())
     return run
+
+
+def connected():
+    """Returns the connections that clients have."""
+    gc.collect()
+    own = control.connection_pool._available_connections
+    return [one for one in gc.get_objects() if isinstance(one, redis.asyncio.Connection) and one.is_connected
+            or isinstance(one, redis.Connection) and one._sock and one not in own]
 
 
 POLICIES = {"unavailable": {}, "failed-open": {"fail_open": True}, "failed-closed": {"fail_closed": True}, "failed-local": {"fail_local": 1.0}}
@@ -95,7 +99,7 @@ def faked(reply, **options):
     """Returns limits of a server that replies what is given, and the words that it gets."""
     limits, sent = gothrottle.connect("redis://127.0.0.1:1", **options), []
 
-    async def ask(words, more=()):
+    async def ask(words, more=(), undo=None):
         sent.append(words)
         found = reply(words) if callable(reply) else reply
         if isinstance(found, Exception):
@@ -119,9 +123,7 @@ class Client(unittest.TestCase):
                     future.result()
         _port.LOG.setLevel("NOTSET")
         self.assertEqual([one.name for one in threading.enumerate() if one.name == "gothrottle"], [])
-        gc.collect()
-        self.assertFalse([one for one in gc.get_objects() if isinstance(one, redis.asyncio.Connection) and one.is_connected
-                          or isinstance(one, redis.Connection) and one._sock and one is not control.connection])
+        self.assertFalse(connected())
 
     async def fault(self, kind, row, addr):
         faults = redis.Redis.from_url(f"redis://{addr}")  # DEBUG frees its connection of faults
@@ -231,21 +233,24 @@ class Client(unittest.TestCase):
         await done(tokens.reset("{a}bob"))
         self.assertEqual((await done(tokens.peek("{a}bob"))).remaining, 10)
         await done(limits.check())
+        if "cluster" in limits.url:
+            with self.assertRaises(gothrottle.ParamsError), self.assertLogs("gothrottle", "ERROR"):
+                await done(limits.all(tokens.part("x"), tokens.part("y")))
 
     @each
     async def test_wait(self, limits):
         crawl = limits.rate("crawl", per=(1, "100ms"))
         turns = [await done(crawl.wait("x", timeout=20)) for _ in range(3)]  # the server's clock stands still
-        late = await done(crawl.wait("x", timeout=0.1))
-        self.assertEqual([turn.allowed for turn in [*turns, late]], [True, True, True, False])
-        self.assertFalse((await done(crawl.wait("x", 2))).allowed)
+        late = [await done(crawl.wait("x", timeout=0.1)), await done(crawl.wait("x", 2))]
+        self.assertEqual([turn.allowed for turn in [*turns, *late]], [True, True, True, False, False])
         if isinstance(limits, gothrottle.aio.Limits):  # who is cancelled gives the turn back
-            async def taken(): return (await crawl.peek("x")).reset_after > before
-            async def given(): return not await taken()
-            before, waits = (await crawl.peek("x")).reset_after, asyncio.create_task(crawl.wait("x"))
-            await until("a turn is taken", taken)
-            waits.cancel()
-            await until("it is given back", given)
+            async def given(taken=False): return ((await crawl.peek("x")).reset_after > before) == taken
+            for early in False, True:  # also before the reply
+                before, waits = (await crawl.peek("x")).reset_after, asyncio.create_task(crawl.wait("x"))
+                await (asyncio.sleep(0) if early else until("a turn is taken", lambda: given(True)))
+                waits.cancel()
+                await asyncio.sleep(0.1)
+                await until("it is given back", given)
 
     def test_ten_thousand(self):
         async def body():
@@ -263,8 +268,7 @@ class Client(unittest.TestCase):
                 self.assertFalse([timer for timer in asyncio.get_running_loop()._scheduled if not timer.cancelled()])
 
         asyncio.run(body())
-        gc.collect()
-        self.assertFalse([one for one in gc.get_objects() if isinstance(one, (_loop.Loop, redis.asyncio.Connection))])
+        self.assertFalse(connected())
 
     def test_callers_that_go(self):
         """Of the callers that are left when a reply comes, as many are admitted as units were granted."""
@@ -346,13 +350,10 @@ class Client(unittest.TestCase):
         async with block(tokens.hold("bob", 6)) as hold:
             self.assertEqual((hold.allowed, (await done(tokens.hold("bob", 5))).allowed), (True, False))
             self.assertEqual((await done(hold.settle(7)), (await done(tokens.peek("bob"))).remaining), ("counted", 3))
-        lost = await done(tokens.hold("bob", 1))
-        lost._id = "another"
-        self.assertEqual((await done(lost.settle(1)), (await done(tokens.peek("bob"))).remaining), ("counted", 2))
-        lost = await done(tokens.hold("bob", 1))
-        lost._id = "another"
-        await done(tokens.settle("bob", 5))
-        self.assertEqual(await done(lost.settle(1)), "refused")
+        for difference, said in (0, "counted"), (5, "refused"):
+            lost = await done(tokens.hold("bob", 1))
+            lost._id, now = "another", (await done(tokens.settle("bob", difference))).remaining
+            self.assertEqual((await done(lost.settle(1)), (await done(tokens.peek("bob"))).remaining), (said, max(now - 1, 0)))
         with self.assertRaises(gothrottle.ParamsError):
             await done(lost.settle(1))
         user, team = levels = limits.quota("user", 100, "1d"), limits.rate("team", per=(100, "1d"))
@@ -388,9 +389,8 @@ class Client(unittest.TestCase):
 
     def test_readme(self):
         """The page's lines run as they stand there, one after another."""
-        said = io.StringIO()
+        said, here = io.StringIO(), {}
         with contextlib.redirect_stdout(said):
-            here = {}
             for lines in re.findall(r"(?ms)^```python\n(.*?)^```$", pathlib.Path(__file__).parents[1].joinpath("README.md").read_text()):
                 exec(lines.replace("127.0.0.1:6379", ADDR), here)
         self.assertEqual(said.getvalue().split(), ["429", "900", "working", "counted"])
