@@ -1,11 +1,10 @@
 package cgo_test
 
-// This file follows a server as its replica does, and compares what it replicates with the reference.
+// This file follows a server as its replica does.
 
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -107,70 +106,5 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		if v := r.Get(words[1]); v != nil && v.Expire == 0 && strings.Contains("HSET ZADD SET", words[0]) {
 			t.Errorf("%s: %s has no expiry", what, words[1])
 		}
-	}
-}
-
-// The reference's table of effects names just the commands that are replicated, and just the events.
-func TestReference_effects(t *testing.T) {
-	effects := section(t, "Effects")
-	cell := func(h *fakehost.Host) { h.Put("k", textOf(tat(h, 2_500_000_000))) }
-	for row, calls := range map[string][]struct {
-		before func(*fakehost.Host)
-		line   string
-	}{
-		"GO.THROTTLE: admitted, a new rate, a lockout begins": {
-			{nil, "GO.THROTTLE k 15 30 60"},
-			{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60"},
-			{run(0, "GO.THROTTLE k 15 7 60 5"), "GO.THROTTLE k 15 30 60"},
-			{run(0, "GO.THROTTLE k 0 30 60"), "GO.THROTTLE k 0 30 60 LOCKOUT 60"},
-			{run(3*second, "GO.THROTTLE k 0 30 60", "GO.THROTTLE k 0 30 60 LOCKOUT 1"), "GO.THROTTLE k 0 30 60"},
-		},
-		"refund to full, no lockout":         {{run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60 -1"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60 -1"}},
-		"redis-cell's string taken over":     {{cell, "GO.THROTTLE k 15 30 60"}},
-		"GO.WINDOW, GO.LEASE":                {{run(2*second, "GO.WINDOW k 9 1"), "GO.WINDOW k 9 1"}, {run(2*second, "GO.LEASE k 9 1 a"), "GO.LEASE k 9 1 b"}},
-		"GO.QUOTA":                           {{nil, "GO.QUOTA k 9 60"}, {run(0, "GO.QUOTA k 9 60"), "GO.QUOTA k 9 60"}},
-		"GO.RELEASE, RELEASE clauses":        {{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 9 b"), "GO.RELEASE k a"}, {run(0, "GO.LEASE k 9 60 a"), "GO.RELEASE k a"}},
-		"GO.LEASE denied, slots have lapsed": {{run(2*second, "GO.LEASE k 9 1 a", "GO.LEASE k 9 60 b"), "GO.LEASE k 1 60 c"}},
-		"the last two, if some have several slots": {
-			{run(0, "GO.LEASE k 9 60 a", "GO.LEASE k 9 90 b 3", "GO.LEASE k 9 9 c 2"), "GO.RELEASE k b"},
-			{run(2*second, "GO.LEASE k 9 1 a 2"), "GO.LEASE k 1 60 c 0"},
-		},
-		"otherwise denied, peek, refund of nothing, error": {{run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60"}, {run(0, "GO.QUOTA k 1 60"), "GO.QUOTA k 1 60 0"}, {run(2*second, "GO.ALL k THROTTLE 9 9 9 THROTTLE 1 1 9"), "GO.THROTTLE k 9 9 9 -1"}, {nil, "GO.QUOTA k x 1"}},
-	} {
-		_, rest, found := strings.Cut(effects, "\n| "+row+" | ")
-		cell, _, _ := strings.Cut(rest, " |\n")
-		if !found {
-			t.Errorf("the reference has no row %q", row)
-			continue
-		}
-		var replicated, heard []string
-		for _, c := range calls {
-			h := loaded(t)
-			if c.before != nil {
-				c.before(h)
-			}
-			call(h, c.line)
-			for _, words := range h.Effects() {
-				replicated = append(replicated, words[0])
-			}
-			for _, event := range h.Events() {
-				heard = append(heard, event.Name)
-			}
-		}
-		events := strings.ToLower(strings.NewReplacer("PEXPIREAT", "expire", "PXAT", "expire").Replace(cell))
-		wantNames(t, row+": effects", replicated, cell, "[A-Z]{3,}")
-		wantNames(t, row+": events", heard, events, "hset|hdel|zadd|zrem|set|del|expire")
-	}
-}
-
-// wantNames compares names with those in a cell of a table, in any order.
-func wantNames(t *testing.T, what string, names []string, cell, name string) {
-	t.Helper()
-	listed := regexp.MustCompile(`\b(`+name+`)\b`).FindAllString(cell, -1)
-	listed = slices.DeleteFunc(listed, func(word string) bool { return slices.Contains([]string{"PXAT", "KEEPTTL"}, word) })
-	slices.Sort(listed)
-	slices.Sort(names)
-	if !slices.Equal(slices.Compact(listed), slices.Compact(names)) {
-		t.Errorf("%s: the reference has %q, the module has %q", what, listed, names)
 	}
 }

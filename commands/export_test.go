@@ -23,5 +23,5 @@ var DocumentedNumbers = map[string][]any{
 	"GO.INFO":     {maxHolders},
 	"Errors":      {maxErrorWord},
 	"Policies":    {maxPolicies},
-	"State":       {MaxCells - 1, fieldLocked * MaxCells, base, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},
+	"State":       {MaxCells - 1, fieldLocked * MaxCells, AdoptedLen, time.Unix(0, minTAT).UTC().Format(time.DateOnly)},
 }
