@@ -82,7 +82,7 @@ const mistakes = `(async () => {
 })()`
 
 func TestPage_funnels(t *testing.T) {
-	ctx := browse(t, "#console", light)
+	ctx := browse(t, "#console", alive)
 	for scene := 1; scene < 8; scene++ {
 		visit(t, ctx, fmt.Sprintf("#story/%d", scene))
 		require.Empty(t, evaluate[[]string](t, ctx, mistakes), scene)
@@ -104,7 +104,7 @@ func TestPage_scores(t *testing.T) {
 		stage.hold(15000);
 		[...document.querySelectorAll("button")].find((b) => b.textContent === "Switch SHARE on").click();
 		stage.hold(stage.now);
-		return [...document.querySelectorAll(".lines code")].every((c) => c.checkVisibility() && c.textContent.endsWith(" SHARE 1"));
+		return [...document.querySelectorAll(".lines code")].every((c) => c.checkVisibility() && c.textContent.endsWith(" SHARE 1")) && document.querySelector(".drop:not(.denied)") === null; // which prefers no motion
 	})(document.querySelector(".stage").stage)`))
 }
 

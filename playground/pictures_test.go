@@ -101,7 +101,7 @@ const admitted = `(async () => {
 func TestPictures(t *testing.T) {
 	choosing, err := os.ReadFile("../docs/choosing.md")
 	require.NoError(t, err)
-	ctx := browse(t, "#console", light)
+	ctx := browse(t, "#console", alive)
 	for name, view := range pictures {
 		visit(t, ctx, view)
 		picture, file := evaluate[string](t, ctx, film+draw), "../docs/"+name
@@ -119,7 +119,7 @@ func TestPictures(t *testing.T) {
 		}
 	}
 	if os.Getenv("DRAW") != "" { // what the page's meta tags show
-		ctx = browse(t, "#story/1", look{name: "preview", width: 1000, height: 525, still: true})
+		ctx = browse(t, "#story/1", look{name: "preview", width: 1000, height: 525})
 		evaluate[string](t, ctx, film+draw)
 		require.NoError(t, os.WriteFile("page/preview.png", do(t, ctx, chromedp.CaptureScreenshot()), 0o644))
 	}

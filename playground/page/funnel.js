@@ -1,6 +1,6 @@
 // The funnels: what is in each limiter of a scene at a time. All of it follows from the calls and the time, so that any instant
 // can be drawn. Areas are true: a drop has the area that its units take in the funnel.
-import { svg, id, span, setText } from './dom.js';
+import { svg, id, span, setText, still } from './dom.js';
 
 export const FALL = 400; // ms until a drop is in the funnel
 const SINK = 250, BOUNCE = 900, NECK = 9;
@@ -75,11 +75,12 @@ export class Funnel {
     if (this.said !== String(said)) this.picture.setAttribute('aria-label', this.said = String(said));
   }
 
-  // drawOne draws a funnel at an instant: what is inside is in the water, or on its way there.
+  // drawOne draws a funnel at an instant: what is inside is in the water, or on its way there. With
+  // reduced motion nothing is on its way.
   drawOne(funnel, now) {
     const { lane, first, water, drops, level, middle, half, rim, name } = funnel;
     const bands = inside(lane, now), used = sum(bands);
-    const sunk = ({ land }) => Math.min(Math.max((now - land) / SINK / this.pace, 0), 1);
+    const sunk = ({ land }) => (still.matches ? 1 : Math.min(Math.max((now - land) / SINK / this.pace, 0), 1));
     let under = 0;
     water.replaceChildren(...bands.flatMap(({ call, units, held }) => {
       const low = y(funnel, under), high = y(funnel, under += units * sunk(call));
@@ -92,12 +93,12 @@ export class Funnel {
     drops.replaceChildren(...lane.calls.filter(({ at, land }) => land - FALL * this.pace < now && now < Math.max(at, land) + BOUNCE * this.pace).flatMap((call) => {
       const units = call.denied ? call.wants : call.at > now ? call.pour : inAir.get(call);
       const r = Math.sqrt(units * funnel.one / Math.PI), part = (now - call.land) / FALL / this.pace + 1;
-      if (!(r > 0.3) || call.charge) return [];
+      if (!(r > 0.3) || call.charge || still.matches && !(call.denied && part > 1)) return [];
       const fits = (r * Math.hypot(1, funnel.slope) - NECK) / funnel.slope; // how high above the neck the walls are wide enough
       const to = call.denied ? rim - r : Math.min(surface, funnel.neck - Math.max(fits, 0));
       const cy = -r + (to + r) * Math.min(part, 1) ** 2, x = (((call.at * 7 + lane.calls.indexOf(call) * 4) % 11) / 10 - 0.5) * Math.max(side(funnel, cy) - r * Math.hypot(1, funnel.slope), 0);
       if (part <= 1 || !call.denied) return [svg('circle', { class: `drop${call.client ? ' second' : ''}${call.own ? ' mine' : ''}`, 'data-at': !call.denied && call.at, cx: middle + x, cy, r })];
-      const away = Math.min((part - 1) * FALL / BOUNCE, 1), aside = x < 0 ? -1 : 1;
+      const away = still.matches ? 0.5 : Math.min((part - 1) * FALL / BOUNCE, 1), aside = x < 0 ? -1 : 1;
       return [svg('g', { class: 'off', transform: `translate(${middle + x + ((aside * (half - 6) - x) * away)} ${to - rim * (0.9 + 0.5 * (call.nth % 3)) * away * (1 - away)})`, opacity: Math.min(2 - 2 * away, 1) }, svg('circle', { class: 'drop denied', r: r * (1 - 0.7 * away) }),
         svg('text', { class: 'label bad', y: 4, 'text-anchor': 'middle' }, call.reply[3] < 0 ? 'never' : span(call.reply[3] * lane.spec.ms)))];
     }));
