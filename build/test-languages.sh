@@ -1,5 +1,5 @@
 #!/bin/bash
-# The examples in other languages than Go, the Node and Python packages, and clients, on servers in memory with faults.
+# The examples in other languages than Go, and the Node and Python packages, on servers in memory with faults.
 # Arguments are passed on to the test: -run TestExamples/python runs some of them.
 . "$(dirname "$0")/lib.sh"
 
@@ -35,16 +35,14 @@ mypy --strict --disable-error-code import --cache-dir build/out/mypy adapters/py
 
 python_venv
 
-# Clients of Debian 13, which need no other packages.
+# The redis-py of Debian 13, which needs no other package.
 newer=build/out/newer
 if [ ! -d $newer ]; then
   work=$(work_folder)
   trap 'rm -rf "$work"' EXIT
   own_apt "$work" "$(dpkg --print-architecture)" deb trixie
-  (cd "$work" && retry "${apt[@]}" download php-predis python3-redis ruby-redis ruby-redis-client)
-  for deb in "$work"/*.deb; do dpkg-deb -x "$deb" "$work/tree"; done
-  cp -r "$work"/tree/usr/share/rubygems-integration/all/gems/*/lib "$work/tree/usr/"
-  cp -r "$work/tree" $newer
+  (cd "$work" && retry "${apt[@]}" download python3-redis)
+  dpkg-deb -x "$work"/python3-redis*.deb $newer
 fi
 
 mkdir -p build/out/languages

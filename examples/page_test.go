@@ -18,6 +18,7 @@ var (
 	pageBlock = regexp.MustCompile("(?ms)^```\\w+\n(.*?)^```$")
 	pageLink  = regexp.MustCompile(`\]\(\.\./examples/([^)]+)\)`)
 	indent    = regexp.MustCompile(`(?m)^\s+`)
+	number    = regexp.MustCompile(`-?\d+`)
 )
 
 // inMemory is the section whose blocks run as they are.

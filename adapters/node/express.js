@@ -7,7 +7,7 @@ exports.limit = (limiter, key = (req) => addressKey(req.ip)) => async (req, res,
     const result = await limiter.allow(key(req));
     res.set(result.headers);
     if (result.allowed) return next();
-    return res.status(result.status).send('Too many requests\n');
+    return res.status(result.status).send(`${result.message}\n`);
   } catch (err) {
     return next(err);
   }

@@ -5,5 +5,5 @@ const { addressKey } = require('./index.js');
 exports.limit = (limiter, key = (req) => addressKey(req.ip)) => async (req, reply) => {
   const result = await limiter.allow(key(req));
   reply.headers(result.headers);
-  return result.allowed ? undefined : reply.code(result.status).send('Too many requests\n');
+  return result.allowed ? undefined : reply.code(result.status).send(`${result.message}\n`);
 };

@@ -91,8 +91,9 @@ class Held {
   get ticket() { return this.#id ? `${this.#id}.${Math.floor(this.#keeper.sent[0] + this.ttl - this.ttl / 10).toString(36)}` : ''; }
 
   resume(id, lapses) {
-    const ago = Date.now() - lapses + this.ttl - this.ttl / 10; // since it was sent
-    this.keep(id, Keeper.now().map((now) => now - ago));
+    const clocks = Keeper.now();
+    const ago = clocks[0] - lapses + this.ttl - this.ttl / 10; // since it was sent
+    this.keep(id, clocks.map((now) => now - ago));
     this.#unsure = true;
   }
 

@@ -5,5 +5,5 @@
 exports.limit = (limiter, key) => async (c, next) => {
   const result = await limiter.allow(await key(c));
   for (const [name, value] of Object.entries(result.headers)) c.header(name, value);
-  return result.allowed ? next() : c.text('Too many requests\n', result.status);
+  return result.allowed ? next() : c.text(`${result.message}\n`, result.status);
 };

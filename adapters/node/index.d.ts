@@ -61,6 +61,8 @@ export interface Result {
   readonly cause?: unknown;
   /** For an HTTP response: 200; 429 after a denial; 503 if failClosed denied. */
   readonly status: number;
+  /** For an HTTP response that isn't 200: its text. */
+  readonly message: string;
   /** For an HTTP response: RateLimit, RateLimit-Policy, and Retry-After after a denial. */
   readonly headers: Record<string, string>;
 }

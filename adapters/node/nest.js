@@ -9,7 +9,7 @@ exports.limit = (limiter, key = (req) => addressKey(req.ip)) => ({
     const http = context.switchToHttp();
     const result = await limiter.allow(key(http.getRequest()));
     for (const [name, value] of Object.entries(result.headers)) http.getResponse().header(name, value);
-    if (!result.allowed) throw new HttpException('Too many requests', result.status);
+    if (!result.allowed) throw new HttpException(result.message, result.status);
     return true;
   },
 });

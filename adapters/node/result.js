@@ -20,6 +20,8 @@ exports.Result = class Result {
   // What an HTTP response should have: 429 after a denial, 503 if that is because nobody could decide.
   get status() { return this.allowed ? 200 : this.source === 'failed-closed' ? 503 : 429; }
 
+  get message() { return this.source === 'failed-closed' ? 'Service unavailable' : 'Too many requests'; }
+
   // Retry-After, and RateLimit and RateLimit-Policy as in draft-ietf-httpapi-ratelimit-headers-11.
   get headers() {
     const headers = {};

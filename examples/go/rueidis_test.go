@@ -93,24 +93,18 @@ func TestRueidis_errors(t *testing.T) {
 	require.ErrorIs(t, err, throttle.ErrNoModule)
 }
 
-// A server that does not answer holds a call no longer than its time limit.
-func TestRueidis_timeLimit(t *testing.T) {
-	s, _ := inMemory(t)
-	client := newRueidis(t, s, false, 50*time.Millisecond)
-	s.Change(func(f *resp.Faults) { f.Silent = true })
-	_, err := client.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
-	require.ErrorIs(t, err, throttle.ErrUnavailable)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
-// A command whose connection breaks is not sent again.
+// A server that doesn't answer holds a call no longer than its time limit, and a command whose connection breaks isn't sent again.
 func TestRueidis_sendsOnce(t *testing.T) {
 	s, ran := inMemory(t)
-	client := newRueidis(t, s, false, patient)
 	s.CutAfter(1)
-	_, err := client.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
+	_, err := newRueidis(t, s, false, patient).Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 	require.EqualValues(t, 1, ran.Load())
+	hasty := newRueidis(t, s, false, 50*time.Millisecond)
+	s.Change(func(f *resp.Faults) { f.Silent = true })
+	_, err = hasty.Rate("a", throttle.PerHour(1)).Allow(t.Context(), "")
+	require.ErrorIs(t, err, throttle.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 // Public clients with a typed CL.THROTTLE, made for redis-cell, read the replies of this module.
@@ -133,17 +127,15 @@ func TestDropIn(t *testing.T) {
 			return valkeyCell.Do(ctx, call.Build()).AsIntSlice()
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			reply, err := take(name, 1)
-			require.NoError(t, err)
-			require.Equal(t, []int64{0, 16, 15, -1, 2}, reply)
-			reply, err = take(name, 17)
-			require.NoError(t, err)
-			require.Equal(t, []int64{1, 16, -1}, []int64{reply[0], reply[1], reply[3]}, "it never fits")
-			_, err = s.Do("RPUSH", "list of "+name, "1")
-			require.NoError(t, err)
-			_, err = take("list of "+name, 1)
-			require.ErrorContains(t, err, "WRONGTYPE")
-		})
+		reply, err := take(name, 1)
+		require.NoError(t, err, name)
+		require.Equal(t, []int64{0, 16, 15, -1, 2}, reply, name)
+		reply, err = take(name, 17)
+		require.NoError(t, err, name)
+		require.Equal(t, []int64{1, 16, -1}, []int64{reply[0], reply[1], reply[3]}, "it never fits")
+		_, err = s.Do("RPUSH", "list of "+name, "1")
+		require.NoError(t, err)
+		_, err = take("list of "+name, 1)
+		require.ErrorContains(t, err, "WRONGTYPE", name)
 	}
 }
