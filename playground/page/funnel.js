@@ -85,7 +85,7 @@ export class Funnel {
     water.replaceChildren(...bands.flatMap(({ call, units, held }) => {
       const low = y(funnel, under), high = y(funnel, under += units * sunk(call));
       const said = call.until && `${Math.round(units)} ${held ? 'held' : 'spent'}${held && !call.settled && now > call.at + 1500 ? ': its holder crashed' : ''}`;
-      const text = said && low - high > 11 && said.length * 7 < 2 * side(funnel, (low + high) / 2) && said;
+      const text = said && low - high > 11 && said.length * 8 < 2 * side(funnel, (low + high) / 2) && said;
       return low - high < 0.01 ? [] : [svg('polygon', { class: `liquid${call.client ? ' second' : ''}`, points: slice(funnel, low, high) }),
         held && svg('polygon', { fill: `url(#${this.hatch})`, class: 'held', points: slice(funnel, low, high) }), text && svg('text', { class: 'inside', x: middle, y: (low + high) / 2 + 4, 'text-anchor': 'middle' }, text)].filter(Boolean);
     }));

@@ -17,7 +17,7 @@ const low = [40, 36, 104], few = [42, 28, 30]; // charts without columns of dots
 // A scene's numbers have their usual value, bounds and name; {n} and {n-1} stand for them. An act has when it begins, what its
 // button says, and what the reader then sees, with *stressed* words. The score's rows have a value for each limiter.
 const steps = [
-  { title: 'Click the funnel', name: 'A burst', ask: 'Every drop is a call to an API. The funnel holds {n}, and {r} drain each second. Click it, fast: your calls join the rain.',
+  { title: 'Click the funnel', name: 'A burst', ask: 'Every drop is a call to an API. The funnel holds {n} and drains {r} each second. Click it, fast: your calls join the rain.',
     numbers: { n: [5, 1, 12, 'Burst'], r: [1, 1, 5, 'Calls a second'] }, limiters: ['GO.THROTTLE you {n-1} {r} 1s MS'], traffic: 'bursts 2 1.3', length: 20000, heights: few, titles: ['Rate with a burst'],
     score: [['Your calls admitted', got(({ own }) => own)], ['Rain admitted', got(({ own }) => !own)]],
     acts: [[() => 500, '', '*Admitted.* A call pours one unit into the funnel, which drains at its rate, whatever you do.'],
