@@ -161,7 +161,7 @@ class AllResult(Result):
 def read(reply: Any, n: int, mode: str, of: tuple[str, Limit]) -> Result:
     """Reads the integers of a reply to a call for n units."""
     integers = [int(i) for i in reply[:6] if not isinstance(i, list)] if isinstance(reply, list) else []
-    if len(integers) < 5 or mode in ("UPTO", "RESERVE") and len(integers) < 6:
+    if len(integers) < 5 or mode in ("UPTO", "RESERVE", "ALL") and len(integers) < 6:
         raise UnavailableError(f"a reply that this client doesn't know: {reply!r}")
     limited, limit, remaining, retry, reset = integers[:5]
     granted = integers[5] if mode == "UPTO" else 0 if limited else n

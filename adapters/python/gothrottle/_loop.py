@@ -93,26 +93,25 @@ class Calls:
             while self.waiting:
                 batch = [self.waiting.popleft() for _ in range(min(BATCH, len(self.waiting)))]
                 batch = [one for one in batch if not one[1].done()]  # the others have gone
-                if batch:
-                    await self._send_batch([words for words, _ in batch], [future for _, future in batch])
+                for (_, future), reply in zip(batch, await self._known([words for words, _ in batch])):
+                    if isinstance(reply, FAILURES):
+                        reply = self.loop.port.failed(reply, self.watch)
+                    elif not isinstance(reply, Exception):
+                        self.watch.works()
+                    if not future.done():
+                        (future.set_exception if isinstance(reply, Exception) else future.set_result)(reply)
         finally:
             self.busy -= 1
 
-    async def _send_batch(self, calls: list[list[Any]], futures: list[asyncio.Future[Any]]) -> None:
-        port = self.loop.port
+    async def _known(self, calls: list[list[Any]]) -> list[Any]:
+        """Sends calls, also to a server that doesn't know the script: the first one brings the text."""
         replies = await self._replies(calls)
         unknown = [i for i, reply in enumerate(replies) if isinstance(reply, redis.exceptions.NoScriptError)]
-        if unknown:  # the first one brings the text
-            replies[unknown[0]], = await self._replies([port.text(calls[unknown[0]])])
-            for i, reply in zip(unknown[1:], await self._replies([calls[i] for i in unknown[1:]])):
+        for some in unknown[:1], unknown[1:]:
+            again = [self.loop.port.text(calls[i]) if i == unknown[0] else calls[i] for i in some]
+            for i, reply in zip(some, await self._replies(again) if again else ()):
                 replies[i] = reply
-        for reply, future in zip(replies, futures):
-            if isinstance(reply, FAILURES):
-                reply = port.failed(reply, self.watch)
-            elif not isinstance(reply, Exception):
-                self.watch.works()
-            if not future.done():
-                (future.set_exception if isinstance(reply, Exception) else future.set_result)(reply)
+        return replies
 
     async def _replies(self, calls: list[list[Any]]) -> list[Any]:
         """Sends calls once. An error takes the place of its reply."""

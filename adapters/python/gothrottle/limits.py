@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from typing import Any, Callable, Coroutine
+from typing import Any
 
 import redis
 import redis.asyncio
@@ -19,7 +19,7 @@ from limits.storage import MovingWindowSupport, Storage
 
 from ._errors import Error, ParamsError, UnavailableError
 from ._loop import Tasks
-from ._port import Port, run
+from ._port import Port, sync
 from ._redis import maker
 
 __all__ = ["GothrottleStorage", "AsyncGothrottleStorage"]
@@ -30,12 +30,11 @@ MOST = 10**12  # limits compares with its limit by itself
 
 
 class _Calls:
-    """What both storages ask of the server, each in one call. _do runs a coroutine, or returns it."""
+    """What both storages have in common."""
 
     base_exceptions: Any = Error
     _library: Any
     _ports: type[Port]
-    _do: Callable[[Coroutine[Any, Any, Any]], Any]
 
     def __init__(self, uri: str, key_prefix: str = "gothrottle:limits:", wrap_exceptions: bool = False,
                  script: bool | str = False, timeout: float = 0.25, **options: Any):
@@ -63,25 +62,30 @@ class _Calls:
         reply = await self._call(*call)
         return int(reply[1] - reply[2])
 
-    def incr(self, key: str, expiry: int, elastic_expiry: bool = False, amount: int = 1) -> Any:
+    def _pattern(self) -> str:
+        self._denied.clear()
+        return re.sub(r"([*?\[\]\\])", r"\\\1", self.key_prefix) + "*"
+
+
+class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
+    """The storage of async+gothrottle:// and the other schemes after async+. Each method is one call."""
+
+    STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
+    _library, _ports = redis.asyncio, Tasks
+
+    async def incr(self: _Calls, key: str, expiry: int, elastic_expiry: bool = False, amount: int = 1) -> int:
         if elastic_expiry:
             raise NotImplementedError("gothrottle has no window that each hit extends: use fixed-window or moving-window")
-        return self._do(self._hits("GO.QUOTA", key, MOST, expiry * 1000, amount, "MS"))
+        return await self._hits("GO.QUOTA", key, MOST, expiry * 1000, amount, "MS")
 
-    def get(self, key: str) -> Any:
-        return self._do(self._hits("GO.QUOTA_RO", key, MOST, 1000, 0, "MS"))  # a window that runs keeps its own period
+    async def get(self: _Calls, key: str) -> int:
+        return await self._hits("GO.QUOTA_RO", key, MOST, 1000, 0, "MS")  # a window that runs keeps its own period
 
-    def get_expiry(self, key: str) -> Any:
-        async def expiry() -> int:
-            reply = await self._call("GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
-            return int(time.time() + reply[4] / 1000)  # a second is cut, as by the storages of limits: frameworks add one
+    async def get_expiry(self: _Calls, key: str) -> int:
+        reply = await self._call("GO.QUOTA_RO", key, MOST, 1000, 0, "MS")
+        return int(time.time() + reply[4] / 1000)  # a second is cut, as by the storages of limits: frameworks add one
 
-        return self._do(expiry())
-
-    def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> Any:
-        return self._do(self._acquire(key, limit, expiry, amount))
-
-    async def _acquire(self, key: str, limit: int, expiry: int, amount: int) -> bool:
+    async def acquire_entry(self: _Calls, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
         units = amount if limit > 0 else 2  # the server wants a limit of at least 1, and never admits 2 then
         reply = await self._call("GO.WINDOW", key, max(limit, 1), expiry, units)
         if len(self._denied) > 10000:
@@ -91,29 +95,20 @@ class _Calls:
             self._denied[key] = amount, time.time() + expiry
         return not reply[0]
 
-    def get_moving_window(self, key: str, limit: int, expiry: int) -> Any:
+    async def get_moving_window(self: _Calls, key: str, limit: int, expiry: int) -> tuple[int, int]:
         """Shows a window as full that has no room for the cost that it denied: the test of limits 2.8 knows no cost, and
         Flask-Limiter, which tests before and deducts after a request, would never refuse one."""
         denied, until = self._denied.get(key, (1, 0.0))
         cost = denied if time.time() < until else 1
+        limited, allowed, remaining, retry, reset = await self._call("GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, cost, "MS")
+        end = time.time() + (retry if limited and retry > 0 else reset) / 1000
+        return int(end) - expiry, allowed if limited else allowed - remaining - cost
 
-        async def window() -> tuple[int, int]:
-            limited, allowed, remaining, retry, reset = await self._call(
-                "GO.WINDOW_RO", key, max(limit, 1), expiry * 1000, cost, "MS")
-            end = time.time() + (retry if limited and retry > 0 else reset) / 1000
-            return int(end) - expiry, allowed if limited else allowed - remaining - cost
-
-        return self._do(window())
-
-    def clear(self, key: str) -> Any:
+    async def clear(self: _Calls, key: str) -> None:
         self._denied.pop(key, None)
+        await self._call("DEL", key)
 
-        async def gone() -> None:
-            await self._call("DEL", key)
-
-        return self._do(gone())
-
-    async def _check(self) -> bool:
+    async def check(self: _Calls) -> bool:
         try:
             return not getattr(self._here, "lost", False) and await self._hits("GO.QUOTA_RO", "check", MOST, 1000, 0, "MS") >= 0
         except Error:
@@ -121,19 +116,23 @@ class _Calls:
         finally:
             self._here.lost = False
 
-    def check(self) -> Any:
-        return self._do(self._check())
-
-    def _pattern(self) -> str:
-        self._denied.clear()
-        return re.sub(r"([*?\[\]\\])", r"\\\1", self.key_prefix) + "*"
+    async def reset(self) -> int:
+        client = self._port.client()
+        return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])
 
 
 class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     """The storage of gothrottle://, gothrottles:// (TLS), gothrottle+unix://, +sentinel:// and +cluster://."""
 
     STORAGE_SCHEME = SCHEMES
-    _library, _ports, _do = redis, Port, staticmethod(run)
+    _library, _ports = redis, Port
+    incr: Any = sync(AsyncGothrottleStorage.incr)
+    get: Any = sync(AsyncGothrottleStorage.get)
+    get_expiry: Any = sync(AsyncGothrottleStorage.get_expiry)
+    acquire_entry: Any = sync(AsyncGothrottleStorage.acquire_entry)
+    get_moving_window: Any = sync(AsyncGothrottleStorage.get_moving_window)
+    clear: Any = sync(AsyncGothrottleStorage.clear)
+    check: Any = sync(AsyncGothrottleStorage.check)
 
     @property
     def storage(self) -> Any:
@@ -143,18 +142,3 @@ class GothrottleStorage(_Calls, Storage, MovingWindowSupport):
     def reset(self) -> int:
         client = self._port.client()
         return sum(client.delete(key) for key in client.scan_iter(self._pattern()))
-
-
-def _same(coroutine: Any) -> Any:
-    return coroutine
-
-
-class AsyncGothrottleStorage(_Calls, AsyncStorage, AsyncMovingWindowSupport):
-    """The storage of async+gothrottle:// and the other schemes after async+."""
-
-    STORAGE_SCHEME = ["async+" + scheme for scheme in SCHEMES]
-    _library, _ports, _do = redis.asyncio, Tasks, staticmethod(_same)
-
-    async def reset(self) -> int:
-        client = self._port.client()
-        return sum([await client.delete(key) async for key in client.scan_iter(self._pattern())])
