@@ -96,9 +96,9 @@ class Limits(Makers[Rate, Limiter, Slots]):
         """Reserves the units of all parts or none, and settles each: see Limiter.hold. In a cluster their keys need one hash tag."""
         return taken(Hold(parts, ttl, deadline))
 
-    def resume(self, ticket: str, *parts: Part) -> Hold:
+    def resume(self, ticket: str, *parts: Part, ttl: Span = "30s") -> Hold:
         """Returns the hold of a ticket, to end it in this process: with its parts, whatever their units."""
-        return _held.resumed(Hold(parts, least=0), ticket)
+        return _held.resumed(Hold(parts, ttl, least=0), ticket)
 
     def __enter__(self) -> Limits:
         return self

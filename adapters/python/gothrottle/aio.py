@@ -192,9 +192,9 @@ class Limits(Makers[Rate, Limiter, Slots]):
         """Reserves the units of all parts or none, and settles each: see Limiter.hold. In a cluster their keys need one hash tag."""
         return Taking(Hold(parts, ttl, deadline))
 
-    def resume(self, ticket: str, *parts: Part) -> Hold:
+    def resume(self, ticket: str, *parts: Part, ttl: Span = "30s") -> Hold:
         """Returns the hold of a ticket, to end it in this process: with its parts, whatever their units."""
-        return _held.resumed(Hold(parts, least=0), ticket)
+        return _held.resumed(Hold(parts, ttl, least=0), ticket)
 
     async def check(self: AnyMakers) -> None:
         """Raises a NoModuleError if the server lacks the module, or an UnavailableError. Call it when the program starts."""
