@@ -36,6 +36,7 @@ type machine struct {
 const (
 	ourModule  = "/usr/lib/redis/modules/gothrottle.so"
 	cellModule = "/usr/lib/redis/modules/libredis_cell.so"
+	backScript = "../deploy/redis-cell-back.lua"
 )
 
 var threeNodes = []string{"6379", "6380", "6381"}
@@ -48,7 +49,9 @@ func newMachine(t *testing.T, named []string, cluster bool, lines ...string) *ma
 	t.Parallel() // most of the time of a swap passes in waiting for links and failovers
 	s := &machine{t: t, dir: t.TempDir(), ports: map[string]string{}, cluster: cluster, nodes: map[string]*server{}}
 	cell := redisCell(t)
-	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/"}
+	script, err := filepath.Abs(backScript)
+	require.NoError(t, err)
+	pairs := []string{ourModule, env.module, cellModule, cell, "/etc/redis/", s.dir + "/etc/", "/var/lib/redis/", s.dir + "/lib/", backScript[3:], script}
 	for _, port := range append([]string{"26379"}, named...) {
 		s.ports[port], s.ports["bus "+port] = servers.FreePort(), servers.FreePort()
 		pairs = append(pairs, port, s.ports[port])
@@ -156,21 +159,14 @@ func (s *machine) shell(command string) (string, error) {
 // pageCommand is one command of a block and what it prints, "" if the page does not say.
 type pageCommand struct{ text, want string }
 
-// commandsOf splits a block into commands. A command with <<'END' ends with the line END.
+// commandsOf splits a block into commands.
 func commandsOf(block string) (all []pageCommand) {
-	inside := false
 	for line := range strings.SplitSeq(block, "\n") {
-		printed, isOutput := strings.CutPrefix(line, "# ")
-		switch {
-		case inside:
-			all[len(all)-1].text += "\n" + line
-			inside = line != "END"
-		case isOutput:
+		if printed, isOutput := strings.CutPrefix(line, "# "); isOutput {
 			last := &all[len(all)-1]
 			last.want = strings.TrimPrefix(last.want+"\n"+printed, "\n")
-		default:
+		} else {
 			all = append(all, pageCommand{text: line})
-			inside = strings.Contains(line, "<<'END'")
 		}
 	}
 	return all
@@ -186,6 +182,13 @@ func swapBlocks(t *testing.T, heading string, want int) (all []string) {
 	}
 	require.Len(t, all, want, "blocks below %q", heading)
 	return all
+}
+
+// swapSteps returns the steps there and back, those of each node that a step is for.
+func swapSteps(t *testing.T) (steps, back []string) {
+	t.Helper()
+	steps, back = swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
+	return append(steps, strings.ReplaceAll(steps[2], "6381", "6379")), append(back, strings.ReplaceAll(back[3], "6380", "6381"))
 }
 
 // caller is a client that keeps calling CL.THROTTLE on the node that is master. It counts the units that it got and the errors.
@@ -279,7 +282,7 @@ func (c *caller) account(port string, errors ...string) {
 // and made again. No node with gothrottle fails to apply anything.
 func TestSwap(t *testing.T) {
 	s := newMachine(t, threeNodes, false)
-	steps, back := swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
+	steps, back := swapSteps(t)
 	c := s.startCaller()
 	s.run(c, steps[0], back[0])
 	assert.Equal(t, "string", s.nodes["6380"].Type(ctx, "early:49").Val())
@@ -312,8 +315,9 @@ func TestSwap_sentinel(t *testing.T) {
 		replicas, err := sentinel.Do(ctx, "SENTINEL", "REPLICAS", "mymaster").Slice()
 		return err == nil && len(replicas) == 2
 	})
-	c, steps := s.startCaller(), swapBlocks(t, "One master with replicas", 3)
-	s.run(c, steps[0], swapBlocks(t, "With Sentinel or in a cluster", 2)[0], steps[2])
+	steps, _ := swapSteps(t)
+	c := s.startCaller()
+	s.run(c, steps[0], swapBlocks(t, "With Sentinel or in a cluster", 2)[0], steps[2], steps[3])
 	sentinel.run.Terminate() // it ends the connections of a node that it changes, and may do so at any time
 	for _, n := range s.nodes {
 		n.Client = n.client(3)
@@ -327,7 +331,7 @@ func TestSwap_sentinel(t *testing.T) {
 // One shard of a cluster, there and back.
 func TestSwap_cluster(t *testing.T) {
 	s := newMachine(t, threeNodes, true, "cluster-node-timeout 10000")
-	steps, back := swapBlocks(t, "One master with replicas", 3), swapBlocks(t, "The way back", 4)
+	steps, back := swapSteps(t)
 	steps[1] = swapBlocks(t, "With Sentinel or in a cluster", 2)[1]
 	back[2] = strings.Replace(back[2], "redis-cli -p 6380 FAILOVER TO 127.0.0.1 6379\n", "redis-cli -p 6379 CLUSTER FAILOVER\n", 1)
 	require.Contains(t, back[2], "CLUSTER FAILOVER")
@@ -354,8 +358,8 @@ func TestSwap_oneServer(t *testing.T) {
 // The way back's script makes each limiter redis-cell's string, with the latest time of all its cells and lockouts and the same
 // expiry: redis-cell ends its server for a hash. Other keys stay as they are, and the reply names the hashes.
 func TestSwap_wayBackScript(t *testing.T) {
-	_, script, _ := strings.Cut(swapBlocks(t, "The way back", 4)[2], "<<'END'\n")
-	script, _, _ = strings.Cut(script, "\nEND\n")
+	script, err := os.ReadFile(backScript)
+	require.NoError(t, err)
 	s := start(t, options{})
 	for _, line := range []string{"whole 15 30 60", "fraction 15 7 60", "debt 1 1 60 50 FORCE", "reserved 0 1 60 1 RESERVE 1h", "locked 0 1 60 1 LOCKOUT 1h",
 		"ended 0 7 60 1 LOCKOUT 1ms"} {
@@ -383,7 +387,7 @@ func TestSwap_wayBackScript(t *testing.T) {
 	}
 	s.must("GO.QUOTA quota 5 1h")
 	before := s.dataset()
-	reply, err := s.Eval(ctx, script, nil).Slice()
+	reply, err := s.Eval(ctx, string(script), nil).Slice()
 	require.NoError(t, err)
 	assert.EqualValues(t, len(want), reply[0])
 	assert.ElementsMatch(t, []any{"name", "pair", "gap", "text"}, reply[1])
