@@ -88,7 +88,7 @@ func testDashboard(t *testing.T) {
 	s.Change(func(f *resp.Faults) { f.Silent = true })
 	g.ask(t, "d", "m=1")
 	shown := g.page(t, g.debug+"/metrics")
-	asked := regexp.MustCompile(`"expr": ".*`).FindAllString(readFile(t, "../deploy/gateway/dashboard.json"), -1)
+	asked := regexp.MustCompile(`"expr":"(?:[^"\\]|\\.)*"`).FindAllString(readFile(t, "../deploy/gateway/dashboard.json"), -1)
 	asked = append(asked, regexp.MustCompile(`(?s)expr: .*?for:`).FindAllString(readFile(t, "../deploy/gateway/alerts.yml"), -1)...)
 	rows := regexp.MustCompile("(?m)^\\| `gothrottle_gateway_.*").FindAllString(readFile(t, "../docs/gateway.md"), -1)
 	require.True(t, len(asked) > 15 && len(rows) > 8)
