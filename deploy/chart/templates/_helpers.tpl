@@ -5,10 +5,16 @@
 {app.kubernetes.io/name: gothrottle-gateway, app.kubernetes.io/instance: {{ .Release.Name }}}
 {{- end }}
 {{- define "secret" -}}
-{{ .Values.secret | default .Release.Name }}
+{{ .Values.secret | default .Release.Name | quote }}
 {{- end }}
 {{- define "image" -}}
-{{ .name }}{{ with .digest }}@{{ . }}{{ end }}
+{{ print .name (ternary "@" "" (ne .digest "")) .digest | quote }}
+{{- end }}
+{{- define "text" -}}
+{{ kindIs "string" . | ternary . (toJson .) | quote }}
+{{- end }}
+{{- define "client" -}}
+"$(command -v redis-cli || command -v valkey-cli)"{{ if .Values.tls.secret }} --tls --insecure{{ end }}
 {{- end }}
 {{- define "confined" -}}
 {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}

@@ -22,7 +22,7 @@ func TestZip(t *testing.T) {
 	defer z.Close()
 	require.Len(t, z.File, 2)
 	for i, parts := range [][]string{{`"module_name": "gothrottle"`, `"version": 10203`, `"semantic_version": "1.2.3"`, `"display_name"`, `"min_redis_version"`, `"command_line_args"`,
-		`"capabilities": [`, `"command_name": "GO.ALL",` + "\n      \"command_arity\": -5,\n      \"first_key\": 1,", `"command_name": "GO.TOP",` + "\n      \"command_arity\": -1,\n      \"first_key\": 0,"}, {"module"}} {
+		`"capabilities": [`, `"command_name": "GO.ALL",` + "\n      \"command_arity\": -4,\n      \"first_key\": 1,", `"command_name": "GO.TOP",` + "\n      \"command_arity\": -1,\n      \"first_key\": 0,"}, {"module"}} {
 		assert.Equal(t, []string{"module.json", "gothrottle.so"}[i], z.File[i].Name)
 		r, err := z.File[i].Open()
 		require.NoError(t, err)
