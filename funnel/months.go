@@ -13,10 +13,6 @@ const (
 // daysBeforeMonth is how many days of a year that isn't a leap year come before each month.
 var daysBeforeMonth = [12]int64{0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334}
 
-// MonthStart returns the instant at which a month begins in UTC. January 1970 is month 0. A month
-// before the year 1 isn't valid.
-func MonthStart(month int64) Micros { return Micros(monthDay(month)) * dayMicros }
-
 // monthDay returns the first day of a month. January 1, 1970 is day 0.
 func monthDay(month int64) int64 {
 	years := floorDiv(month, 12) + 1969 // the years before this one
@@ -28,24 +24,12 @@ func monthDay(month int64) int64 {
 	return years*365 + leapDays - daysTo1970 + daysBeforeMonth[inYear]
 }
 
-// monthOf returns the month that contains an instant.
-func monthOf(t Micros) int64 {
-	day := floorDiv(int64(t), int64(dayMicros))
-	month := floorDiv(day*monthsPerCycle, daysPerCycle) // right, or one too many or too few
-	for monthDay(month) > day {
-		month--
-	}
-	for monthDay(month+1) <= day {
-		month++
-	}
-	return month
-}
-
 // monthsEnd returns when the window that contains an instant ends. A window has n months and begins this much later than its
 // first month does. The first is January 1970, or another one n months apart.
 func monthsEnd(now Micros, n int64, offset Micros) Micros {
-	next := (floorDiv(monthOf(now-offset), n) + 1) * n
-	if monthBegin(next, offset) <= now { // that month is shorter than the offset
+	day := floorDiv(int64(now-offset), int64(dayMicros))
+	next := floorDiv(day*monthsPerCycle/daysPerCycle-1, n) * n // about this month: surely not a later one
+	for monthBegin(next, offset) <= now {
 		next += n
 	}
 	return monthBegin(next, offset)

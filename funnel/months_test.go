@@ -9,18 +9,12 @@ import (
 	"gothrottle/funnel/oracle"
 )
 
-// A transcript can't walk through 292 years: every month begins where the standard library says, and a window of one month
-// contains its instants.
+// A transcript can't walk through 292 years: around the begin of each month, a window ends where the standard library says.
 func TestQuota_monthsAreTheCalendars(t *testing.T) {
 	for month := range int64((2262-1970)*12 + 1) {
-		want := time.Date(1970, time.Month(month+1), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
-		if got := funnel.MonthStart(month); int64(got) != want {
-			t.Fatalf("month %d begins at %d, want %d", month, got, want)
-		}
-		for _, now := range []int64{want, want + 1, want - 1} {
-			if now >= 0 {
-				checkMonths(t, now, 1, 0)
-			}
+		begin := time.Date(1970, time.Month(month+1), 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		for _, now := range []int64{begin, begin + 1, max(begin-1, 0)} {
+			checkMonths(t, now, 1, 0)
 		}
 	}
 }
