@@ -305,11 +305,12 @@ func (g *Generator) all() Words {
 	return w
 }
 
-// hold makes a call that holds units of one or two levels, each a run of clauses and a lease, or one that settles them.
+// hold makes a call that holds units of one to three levels, each a run of clauses and a lease, or one that settles them.
 func (g *Generator) hold() Words {
 	w, key := Words{"GO.ALL"}, Words(nil)
 	unit, option := g.unit()
 	settles, id := g.IntN(3) == 0, g.id()
+	force := settles && (!g.Tight || g.IntN(4) > 0)
 	add := func(name, kind string, words ...string) {
 		w = slices.Concat(w, key, Words{name, kind}, words)
 		key = Words{"KEY"}
@@ -319,8 +320,12 @@ func (g *Generator) hold() Words {
 	for level, letter := range letters[:Pick(g.Rand, 1, 1, 1, 2, 3)] {
 		name := g.Name(letter)
 		numbers := g.numbers(letter, name, 0, unit)
-		if at := 2 + int(one(letter == 't')); !settles {
+		at := 2 + int(one(letter == 't'))
+		if !settles {
 			numbers[at] = "0"
+		}
+		if g.Tight && !force && len(numbers) == at+1 {
+			numbers = append(numbers, g.option(letter, unit)...)
 		}
 		if g.Tight {
 			numbers[0] = Pick(g.Rand, "", "1", "2") + numbers[0] // room for holds of other calls
@@ -344,7 +349,7 @@ func (g *Generator) hold() Words {
 			add(name, "LEASE", append(numbers, "SHARE", "1")...)
 		}
 	}
-	if settles {
+	if force {
 		option = append(option, "FORCE")
 	}
 	return append(w, option...)
