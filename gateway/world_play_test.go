@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -265,5 +267,48 @@ func (p *play) flood() {
 	p.told = nil
 	if n := p.decides.Memory.Len(funnel.Micros(time.Now().UnixMicro())); n > 1000 {
 		p.fail("memory", "%d keys are kept", n)
+	}
+}
+
+// theirs has the sums of envoyproxy/ratelimit, by the first parts of the rules' names.
+func theirs(told map[string]int64) map[string]int64 {
+	sums := map[string]int64{}
+	for line, n := range told {
+		m := regexp.MustCompile(`^hits_total{outcome="(\w+)",rule="d\.(\w+)(?:\.(\w+))?[^"]*"}`).FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		for _, name := range map[string][]string{"ok": {"within_limit"}, "over_limit": {"over_limit"}, "shadow": {"over_limit", "shadow_mode"}}[m[1]] {
+			sums[fmt.Sprintf("%s{domain=\"d\",key1=%q,key2=%q}", name, m[2], m[3])] += n
+		}
+		sums[fmt.Sprintf("total_hits{domain=\"d\",key1=%q,key2=%q}", m[2], m[3])] += n
+	}
+	return sums
+}
+
+// counted matches a line of the metrics.
+var counted = regexp.MustCompile(`(?m)^gothrottle_gateway_((?:decisions|hits|near_limit|fallbacks)_total\S+) (\d+)`)
+
+// metrics compares the metrics with what was charged.
+func (p *play) metrics() {
+	said, page := map[string]int64{}, p.page(p.t, p.debug+"/metrics")
+	if line := fmt.Sprintf("settles_total{outcome=\"due\"} %d\n", p.due); !strings.Contains(page, line) {
+		p.fail("metrics", "want %s", line)
+	}
+	for line, n := range theirs(p.told) {
+		if line = fmt.Sprintf("\nratelimit_service_rate_limit_%s %d\n", line, n); !strings.Contains(page, line) {
+			p.fail("metrics", "want %s", line)
+		}
+	}
+	for _, m := range counted.FindAllStringSubmatch(page, -1) {
+		said[m[1]], _ = strconv.ParseInt(m[2], 10, 64)
+		if p.told != nil {
+			p.told[m[1]] += 0
+		}
+	}
+	for line, n := range p.told {
+		if said[line] != n {
+			p.fail("metrics", "%s is %d, want %d", line, said[line], n)
+		}
 	}
 }
