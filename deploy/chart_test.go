@@ -31,7 +31,7 @@ import (
 
 type object = map[string]any
 
-// places says where Kubernetes wants each value: the kind, the path, and what stands around it. podPlaces are those of either pod.
+// places says where Kubernetes wants each value: the kind, the path, and what surrounds it. podPlaces are those of either pod.
 const podPlaces = `
 replicas KIND spec/replicas
 image KIND spec/template/spec/containers/POD/image
@@ -216,8 +216,8 @@ func TestChart_values(t *testing.T) {
 		manifests, err = helm(t, "--values", first, "--values", file)
 		return string(encoded), strings.TrimPrefix(manifests, "---\n"), err
 	}
-	for i, right, refused := uint64(0), 0, 0; right < 100; i++ {
-		d := &drawer{Rand: rand.New(rand.NewPCG(1, i)), definitions: schema["definitions"].(object), odd: int(i%32) * 10}
+	for i, right, refused := uint64(0), 0, 0; right < 140; i++ {
+		d := &drawer{Rand: rand.New(rand.NewPCG(1, i)), definitions: schema["definitions"].(object), odd: int(i%64) * 5}
 		values, whole := d.value(schema).(object)
 		if !whole || d.odd > 0 && !d.spoiled {
 			continue
