@@ -103,30 +103,10 @@ func TestExamples(t *testing.T) {
 			}
 			p.outage(s, "stopped", func() { s.silence(true) }, func() { s.silence(false) })
 			p.outage(s, "killed", s.kill, s.restart)
+			if !e.adapter && !e.client { // which have tests of their own
+				p.cut(s)
+			}
 			p.refused(s)
-		})
-	}
-}
-
-// A call whose connection ends before the reply is sent once, and a silent connection is replaced. The tests of our clients
-// have these faults, and more.
-func TestExamples_silent(t *testing.T) {
-	for _, e := range table {
-		if e.client || e.adapter {
-			continue
-		}
-		t.Run(e.file, func(t *testing.T) {
-			t.Parallel()
-			s := startServer(t, resp.Options{})
-			p := e.start(t, s.Addr)
-			p.comesBack(s, "begin")
-			s.CutAfter(1)
-			require.Equal(t, p.away, p.ask("once cut").StatusCode)
-			calls, _ := s.calls("once cut")
-			require.Equal(t, 1, calls, "calls of the request whose connection was cut")
-			p.comesBack(s, "cut")
-			s.HalfOpen()
-			p.comesBack(s, "silent")
 		})
 	}
 }
@@ -174,6 +154,17 @@ func (p *program) outage(s *server, how string, begin, end func()) {
 	late.comesBack(s, how)
 	_, most := s.calls("once")
 	require.LessOrEqual(p.t, most, 1, "a call was sent again")
+}
+
+// cut wants a call whose connection ends before the reply sent once, and a silent connection replaced.
+func (p *program) cut(s *server) {
+	s.CutAfter(1)
+	require.Equal(p.t, p.away, p.ask("once cut").StatusCode)
+	calls, _ := s.calls("once cut")
+	require.Equal(p.t, 1, calls, "calls of the request whose connection was cut")
+	p.comesBack(s, "cut")
+	s.HalfOpen()
+	p.comesBack(s, "silent")
 }
 
 // outages counts the outages in the log.

@@ -37,32 +37,28 @@ func serveGRPC(t *testing.T, g GRPC) grpc_health_v1.HealthClient {
 	return grpc_health_v1.NewHealthClient(conn)
 }
 
-// requireDenied requires a denial that says to wait for half an hour.
-func requireDenied(t *testing.T, err error) {
-	t.Helper()
-	denial := status.Convert(err)
-	require.Equal(t, codes.ResourceExhausted, denial.Code(), "%v", err)
-	require.Len(t, denial.Details(), 1)
-	wait := denial.Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration()
-	require.InDelta(t, 30*time.Minute, wait, float64(10*time.Second))
-}
-
-// The connection's host names the limiter: calls and streams of one host share it.
+// The connection's host names the limiter: calls and streams of one host share it. A denial says how long to wait.
 func TestGRPC_byPeer(t *testing.T) {
 	client, _ := throttletest.New(t, throttle.Logger(quiet), throttle.Timeout(patient))
 	service := serveGRPC(t, GRPC{client.Rate("t", throttle.PerHour(2)), ByPeer})
-	_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	stream, err := service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	require.NoError(t, err)
-	_, err = service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	requireDenied(t, err)
-	stream, err = service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	_, err = stream.Recv()
-	requireDenied(t, err)
+	check := func() error {
+		_, err := service.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		return err
+	}
+	watch := func() error {
+		stream, err := service.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		require.NoError(t, err)
+		_, err = stream.Recv()
+		return err
+	}
+	require.NoError(t, errors.Join(check(), watch()))
+	for _, err := range []error{check(), watch()} {
+		denial := status.Convert(err)
+		require.Equal(t, codes.ResourceExhausted, denial.Code(), "%v", err)
+		require.Len(t, denial.Details(), 1)
+		wait := denial.Details()[0].(*errdetails.RetryInfo).RetryDelay.AsDuration()
+		require.InDelta(t, 30*time.Minute, wait, float64(10*time.Second))
+	}
 	state, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "{ip:127.0.0.1}")
 	require.NoError(t, err)
 	require.Zero(t, state.Remaining)

@@ -20,19 +20,17 @@ import (
 func decide(t *testing.T, observe func(throttle.Event)) {
 	t.Helper()
 	client, server := throttletest.New(t, throttle.Observe(observe), throttle.Logger(quiet), throttle.Timeout(patient))
-	for _, key := range []string{"a", "b"} {
-		for range 3 { // the third is denied
-			_, err := client.Rate("t", throttle.PerHour(2)).Allow(t.Context(), key)
-			require.NoError(t, err)
-		}
+	rate, ctx := client.Rate("t", throttle.PerHour(2)), t.Context()
+	for _, key := range []string{"a", "a", "a", "b", "b", "b"} { // the third is denied
+		_, err := rate.Allow(ctx, key)
+		require.NoError(t, err)
 	}
-	_, err := client.Rate("t", throttle.PerHour(2)).Peek(t.Context(), "")
-	require.NoError(t, err)
-	require.NoError(t, client.Rate("t", throttle.PerHour(2)).Reset(t.Context(), ""))
-	_, err = client.Rate("t", throttle.PerHour(2)).AllowN(t.Context(), "", 0)
+	_, err := rate.Peek(ctx, "")
+	require.NoError(t, errors.Join(err, rate.Reset(ctx, "")))
+	_, err = rate.AllowN(ctx, "", 0)
 	require.ErrorIs(t, err, throttle.ErrParams)
 	server.Fail(errors.New("away"))
-	_, err = client.Rate("t", throttle.PerHour(2)).Allow(t.Context(), "")
+	_, err = rate.Allow(ctx, "")
 	require.ErrorIs(t, err, throttle.ErrUnavailable)
 }
 
