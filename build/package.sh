@@ -88,6 +88,9 @@ pack_gateway() {
     sed "s/^\( *\"timestamp\": \)\"[^\"]*\"/\1\"$time\"/" >"$out/gothrottle-gateway-$VERSION-linux-$ARCH.cdx.json" || die "$(cat "$work/log")"
   install -D -m 0644 deploy/systemd/gothrottle-gateway.service "$tree/usr/lib/systemd/system/gothrottle-gateway.service"
   install -D -m 0644 deploy/packaging/gateway/gothrottle-gateway.8 "$tree/usr/share/man/man8/gothrottle-gateway.8"
+  for file in Caddyfile envoy.yaml haproxy.cfg haproxy.lua nginx-costs.conf nginx.conf traefik.yaml; do
+    install -D -m 0644 "deploy/gateway/$file" "$tree/usr/share/gothrottle-gateway/$file"
+  done
   install -d "$tree/usr/share/doc/gothrottle-gateway"
   libraries >"$work/libraries"
   gzip -9n <"$work/libraries" >"$tree/usr/share/doc/gothrottle-gateway/libraries.gz"

@@ -60,6 +60,13 @@ gateway_files="-rw-r----- etc/gothrottle-gateway/settings
 -rw-r--r-- usr/share/doc/gothrottle-gateway/changelog.gz
 -rw-r--r-- usr/share/doc/gothrottle-gateway/copyright
 -rw-r--r-- usr/share/doc/gothrottle-gateway/libraries.gz
+-rw-r--r-- usr/share/gothrottle-gateway/Caddyfile
+-rw-r--r-- usr/share/gothrottle-gateway/envoy.yaml
+-rw-r--r-- usr/share/gothrottle-gateway/haproxy.cfg
+-rw-r--r-- usr/share/gothrottle-gateway/haproxy.lua
+-rw-r--r-- usr/share/gothrottle-gateway/nginx-costs.conf
+-rw-r--r-- usr/share/gothrottle-gateway/nginx.conf
+-rw-r--r-- usr/share/gothrottle-gateway/traefik.yaml
 -rw-r--r-- usr/share/lintian/overrides/gothrottle-gateway
 -rw-r--r-- usr/share/man/man8/gothrottle-gateway.8.gz
 -rwxr-xr-x $gateway"
