@@ -43,6 +43,8 @@ def maker(library: Any, server: Any, limit: float, options: dict[str, Any]) -> C
         raise ParamsError(f"{kind}:// is not redis://, rediss://, unix://, redis+cluster:// or redis+sentinel://")
     if kind == "unix":
         del options["socket_connect_timeout"]
+    if "max_connections" in options:  # threads wait for one, for as long as for a reply
+        return lambda: library.Redis(connection_pool=library.BlockingConnectionPool.from_url(server, timeout=limit, **options))
     return lambda: library.Redis.from_url(server, **options)
 
 
