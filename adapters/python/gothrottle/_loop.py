@@ -4,13 +4,12 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
-import weakref
-from typing import Any, Awaitable, Callable, Coroutine, Sequence
+from typing import Any, AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
 import redis
 
 from ._errors import FAILURES, Error, UnavailableError
-from ._port import Ending, Pause, Port, T, Watch
+from ._port import Ending, Pause, Port, T, Watch, run
 
 BATCH, WIDE = 64, 4  # calls sent together, and how many batches may be under way, so a server gets few connections
 STEPS = 16  # callers that begin within this part of the time limit share a timer
@@ -27,6 +26,8 @@ class Loop:
         self.due: collections.deque[tuple[float, asyncio.Future[Any]]] = collections.deque()  # when they fail
         self.timer: asyncio.TimerHandle | None = None  # one for all: a timer for each would cost more than its call
         self._late = False
+        self.life: Any = self._live()
+        run(self.life.__anext__())
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = self.loop.create_task(coroutine)
@@ -60,15 +61,20 @@ class Loop:
             if not future.done():
                 future.set_exception(UnavailableError(why))
 
-    async def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        self.fail("the client is closed", float("inf"))
-        while self.tasks:  # they end within the time limits of their sockets
-            await asyncio.wait(self.tasks)
-        await getattr(self.client, "aclose", self.client.close)()
-        if hasattr(self.client, "connection_pool"):
-            await self.client.connection_pool.disconnect()
+    async def _live(self) -> AsyncGenerator[None, None]:
+        """Ends with the client, or with the event loop, which closes its generators."""
+        try:
+            yield
+        finally:
+            self.port._loops.pop(self.loop, None)
+            if self.timer is not None:
+                self.timer.cancel()
+            self.fail("the client is closed", float("inf"))
+            while self.tasks:  # they end within the time limits of their sockets
+                await asyncio.wait(self.tasks)
+            await getattr(self.client, "aclose", self.client.close)()
+            if hasattr(self.client, "connection_pool"):
+                await self.client.connection_pool.disconnect()
 
 
 class Calls:
@@ -134,11 +140,12 @@ class Tasks(Port):
 
     def __init__(self, *about: Any):
         super().__init__(*about)
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Loop] = weakref.WeakKeyDictionary()
+        self._loops: dict[asyncio.AbstractEventLoop, Loop] = {}
 
     def loop(self) -> Loop:
         running = asyncio.get_running_loop()
         if running not in self._loops:
+            self._loops = {one: of for one, of in self._loops.items() if not one.is_closed()}
             self._loops[running] = Loop(self, self._make())
         return self._loops[running]
 
@@ -215,6 +222,5 @@ class Tasks(Port):
         return stop
 
     async def close(self) -> None:
-        loop = self._loops.pop(asyncio.get_running_loop(), None)
-        if loop is not None:
-            await loop.close()
+        if asyncio.get_running_loop() in self._loops:
+            await self.loop().life.aclose()
