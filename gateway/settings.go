@@ -110,7 +110,7 @@ func (s *settings) table() *flag.FlagSet {
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "how long a decision waits for the server")
 	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "units of a limit to take [in advance](#limits)")
 	f.UintVar(&s.engine.LocalKeys, "LOCAL_KEYS", 100_000, "keys that `on_failure: local` counts at most; the least recently used start full again")
-	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run [the script](#limits)")
+	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run [the script](managed.md#without-the-module), on servers without the module: the same rules and keys")
 	f.BoolVar(&s.engine.Shadow, "SHADOW_MODE", false, "refuse no request")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
 	f.String("QUOTA_GROUP_BY", "", "keys of descriptors, separated by commas, whose values [group quotas](#envoy-ai-gateway)")
