@@ -2,11 +2,11 @@
 import os
 import uvicorn
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
-from gothrottle import UnavailableError, aio
+from gothrottle import aio
 
 limits = aio.connect("redis://" + os.environ["ADDR"], fail_closed=True, script=os.environ.get("SCRIPT") == "1")
 users = limits.rate("user", per_minute=5)
-app = FastAPI(on_shutdown=[limits.close])
+app = FastAPI(on_startup=[limits.check], on_shutdown=[limits.close])  # a server without the module ends the program
 
 async def limited(request: Request, response: Response, user: str = "", units: int = 1):
     if not user:
@@ -21,12 +21,5 @@ async def limited(request: Request, response: Response, user: str = "", units: i
 @app.get("/wait", dependencies=[Depends(limited)])
 async def hello():
     return "hello"
-
-@app.on_event("startup")
-async def check():
-    try:
-        await limits.check()  # a server without the module ends the program
-    except UnavailableError:
-        pass  # it's in the log, and each request tries again
 
 uvicorn.run(app, host="127.0.0.1", port=int(os.environ["PORT"]))

@@ -5,12 +5,7 @@ from typing import Any, Callable
 from urllib.parse import unquote, urlsplit
 
 import redis
-import redis.asyncio.cluster
-import redis.asyncio.retry
-import redis.asyncio.sentinel
-import redis.cluster
-import redis.retry
-import redis.sentinel
+import redis.asyncio
 from redis.backoff import NoBackoff
 
 from ._errors import ParamsError

@@ -196,9 +196,14 @@ class Limits(Makers[Rate, Limiter, Slots]):
         """Returns the hold of a ticket, to end it in this process: with its parts, whatever their units."""
         return _held.resumed(Hold(parts, ttl, least=0), ticket)
 
-    async def check(self: AnyMakers) -> None:
-        """Raises a NoModuleError if the server lacks the module, or an UnavailableError. Call it when the program starts."""
-        await self._port.ask(["GO.THROTTLE_RO", self._prefix + "check", 0, 1, 1])
+    async def check(self: AnyMakers) -> bool:
+        """Returns whether the server is available, and raises a NoModuleError if it lacks the module. Call it when the program
+        starts."""
+        try:
+            await self._port.ask(["GO.THROTTLE_RO", self._prefix + "check", 0, 1, 1])
+        except UnavailableError:
+            return False
+        return True
 
     async def close(self: AnyMakers) -> None:
         """Releases what is renewed, and closes all connections: of asyncio, those of this event loop."""
