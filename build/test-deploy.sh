@@ -26,7 +26,6 @@ for kind in core.v1.{ConfigMap,Secret,Service} apps.v1.{Deployment,StatefulSet} 
     "$ref": "#/definitions/io.k8s.api.\($kind)"}' "$kubernetes/api/openapi-spec/swagger.json" >"$schemas/${name,,}.json"
 done
 need_server
-build/gateway.sh
 GOTHROTTLE_KUBECONFORM=$kubeconform GOTHROTTLE_SCHEMAS=$schemas GOTHROTTLE_GATEWAY_PROGRAM=$PWD/build/out/gothrottle-gateway GOTHROTTLE_HELM=$helm \
   GOTHROTTLE_COMPOSE=$compose GOTHROTTLE_DOCKER_CLI=$DOCKER GOTHROTTLE_IMAGE=$IMAGE GOTHROTTLE_INIT=$INIT GOTHROTTLE_BASE_IMAGE=$base \
   go -C deploy test -count=1 -timeout 30m .
