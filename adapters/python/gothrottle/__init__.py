@@ -23,6 +23,14 @@ __all__ = ["NEVER", "AllResult", "Error", "Hold", "Lease", "Limiter", "Limits", 
            "Result", "Slots", "UnavailableError", "connect"]
 
 
+H = TypeVar("H", bound=Held)
+
+
+def taken(held: H) -> H:
+    run(held._begin())
+    return held
+
+
 class Limiter(Core):
     __doc__ = aio.Limiter.__doc__
 
@@ -62,7 +70,7 @@ class Lease(Held):
     renew = sync(_held.renew)
     release = sync(_held.release)
 
-    def __enter__(self) -> Any:
+    def __enter__(self: H) -> H:
         self._start()
         return self
 
@@ -74,14 +82,6 @@ class Hold(HeldUnits, Lease):
     __doc__ = aio.Hold.__doc__
 
     settle = sync(_held.settle)
-
-
-H = TypeVar("H", bound=Held)
-
-
-def taken(held: H) -> H:
-    run(held._begin())
-    return held
 
 
 class Limits(Makers[Rate, Limiter, Slots]):

@@ -98,12 +98,6 @@ class Core:
         more: list[Any] = [mode] if mode else ["LOCKOUT", by.lockout] if by.lockout and n > 0 else []
         return read(await self._port.ask([f"GO.{by.kind}{only}", key, *by.first, n, *more, *by.last, "MS"]), n, mode, self._of)
 
-    async def _change(self, key: str, difference: int) -> Result:
-        key = self._key(key)
-        _limits.units(abs(difference), 0)
-        self._all._denials.pop(key, None)
-        return await self._ask(key, difference, "UPTO" if difference < 0 else "FORCE")
-
 
 @dataclasses.dataclass(frozen=True)
 class Part:

@@ -153,8 +153,10 @@ class HeldUnits(Held):
 
     def _clauses(self, n: int | None = None) -> list[list[Any]]:
         held = super()._clauses(n)
-        return held if n == 0 else [clause for part, one in zip(self._parts, held)
-                                    for clause in ([part._key, *part._words(0)], [*one, "SHARE", 1])]
+        return held if n == 0 else self._both(0, [[*one, "SHARE", 1] for one in held])
+
+    def _both(self, cost: int, held: list[list[Any]]) -> list[list[Any]]:
+        return [clause for part, one in zip(self._parts, held) for clause in ([part._key, *part._words(cost)], one)]
 
     async def _charge(self, cost: int) -> str:
         while True:
@@ -163,10 +165,8 @@ class HeldUnits(Held):
                 await self._take(1)
                 if not self._sent:
                     return "refused"
-            words = [clause for key, part in zip(self._keys, self._parts)
-                     for clause in ([part._key, *part._words(cost)], [key, "RELEASE", self._id])]
             try:
-                counted = (await self._call(words, "FORCE")).allowed
+                counted = (await self._call(self._both(cost, [[key, "RELEASE", self._id] for key in self._keys]), "FORCE")).allowed
             except asyncio.CancelledError:
                 self._unsure = True
                 raise

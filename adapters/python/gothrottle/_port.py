@@ -128,23 +128,17 @@ class Port:
 
     def client(self) -> Any:
         """Returns the client of redis-py, and makes it if need be."""
-        if self._made is None:  # a cluster's asks for the nodes
-            watch = self.watch(None, "")
-            watch.admit()
-            try:
-                self._made = self._make()
-            except FAILURES as error:
-                raise self.failed(error, watch) from error
-            watch.works()
+        if self._made is None:
+            self._made = self._make()
         return self._made
 
     async def ask(self, words: list[Any], more: Sequence[str] = (), undo: Callable[[Any], Awaitable[Any]] | None = None) -> Any:
         """Sends a call once, with more keys after the first, and returns its reply or raises an Error. If the caller is cancelled
         before, undo gets the reply."""
-        client, call = self.client(), self.words(words, more)
-        watch = self.watch(client, words[1])
+        watch, call = self.watch(self._made, words[1]), self.words(words, more)
         watch.admit()
         try:
+            client = self.client()  # a cluster's asks for the nodes
             try:
                 reply = client.execute_command(*call)
             except redis.exceptions.NoScriptError:

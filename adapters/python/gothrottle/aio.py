@@ -58,12 +58,15 @@ class Limiter(Core):
 
     async def refund(self: Core, key: str, n: int = 1) -> Result:
         """Gives n units back, but no more than are in use."""
-        return await self._change(key, -_limits.units(n))
+        return await Limiter.settle(self, key, -_limits.units(n))
 
     async def settle(self: Core, key: str, difference: int) -> Result:
         """Corrects an estimate: charges more, past the limit if need be, or gives a negative difference back. It's sent once:
         after an error it may have settled."""
-        return await self._change(key, difference)
+        key = self._key(key)
+        _limits.units(abs(difference), 0)
+        self._all._denials.pop(key, None)
+        return await self._ask(key, difference, "UPTO" if difference < 0 else "FORCE")
 
     async def reset(self: Core, key: str) -> None:
         """Deletes the key: nothing is in use, a lockout ends, and leases are lost at their next renewal."""
@@ -131,12 +134,15 @@ class Slots(Core):
         return Part(self, self._key(key), 1, share, holder)
 
 
+H = TypeVar("H", bound="Lease")
+
+
 class Lease(Held):
     """A slot. In a with block it's renewed in the background, and released at the end."""
 
     renew, release = _held.renew, _held.release
 
-    async def __aenter__(self) -> Any:
+    async def __aenter__(self: H) -> H:
         self._start()
         return self
 
@@ -148,9 +154,6 @@ class Hold(HeldUnits, Lease):
     """Units that are reserved. The end of a with block gives them back, unless they were settled."""
 
     settle = _held.settle
-
-
-H = TypeVar("H", bound=Lease)
 
 
 class Taking(Generic[H]):
