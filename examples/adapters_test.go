@@ -40,7 +40,7 @@ func TestAdapters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, suite[0], suite[1:]...)
 			cmd.Env = append(os.Environ(), deployments(t)...)

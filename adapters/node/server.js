@@ -1,11 +1,14 @@
 'use strict';
 const { setTimeout: sleep } = require('node:timers/promises');
 
-const AGAIN = 1000; // ms: by then a client has a new connection
+const AGAIN = [0, 1, 2, 4, 8]; // s: by then a client has a new connection
+const MOST = 1000; // that are given back at a time
 const WORDS = { upTo: ['UPTO'], force: ['FORCE'] };
 
 // Asks a server: decide() returns the replies of parts, which are all taken or none.
 exports.Server = class Server {
+  #forgets = 0;
+
   constructor(ask) { this.ask = ask; }
 
   async decide(parts, mode, most) {
@@ -34,9 +37,15 @@ exports.Server = class Server {
   async release(key, id) { return (await this.ask('GO.RELEASE', key, [id]))[0]; }
 
   // Gives back what a call that ended in err may have taken. What isn't given back lapses.
-  forget(err, key, id) {
-    if (err.cause?.unsent) return;
-    this.release(key, id).catch(() => sleep(AGAIN, undefined, { ref: false }).then(() => this.release(key, id))).catch(() => {});
+  async forget(err, key, id) {
+    if (err.cause?.unsent || this.#forgets === MOST) return;
+    this.#forgets++;
+    for (const pause of AGAIN) {
+      if (pause > 0) await sleep(pause * 1000, undefined, { ref: false });
+      const done = await this.release(key, id).then(() => true, ({ status }) => status === 500);
+      if (done) break;
+    }
+    this.#forgets--;
   }
 
   async reset(key) { await this.ask('DEL', key); }
