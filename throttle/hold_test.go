@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -27,51 +26,6 @@ func left(t *testing.T, tokens throttle.Window, key string) int64 {
 	require.NoError(t, err, "something is held")
 	require.NoError(t, h.Close())
 	return n
-}
-
-// A holder dies before or after the server runs one of its calls: the hold, a renewal, or the settlement. A ttl later nothing is
-// held, and its cost is charged if the settlement has arrived. The holder that lives on knows that, or that it doesn't know.
-func TestHold_dies(t *testing.T) {
-	const ttl, calls = 3 * time.Second, 5 // three renewals in 3.5 s
-	for call := range calls + 1 {
-		for _, ran := range []bool{false, true} {
-			bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
-				n := 0
-				c := newReal(t, processor(func(ctx context.Context, cmd redis.Cmder) error {
-					n++
-					if n <= call || n == call+1 && ran {
-						if err := s.Process(ctx, cmd); n <= call {
-							return err
-						}
-					}
-					return errors.New("the holder is dead")
-				}), throttle.Holds(ttl, time.Hour))
-				what := fmt.Sprintf("call %d, ran: %t", call, ran)
-				tokens := func(c *throttle.Client) throttle.Window { return c.Quota("tokens", 100, time.Hour) }
-				h, err := tokens(c).Hold(background, "bob", 40)
-				if call == 0 {
-					require.ErrorIs(t, err, throttle.ErrUnavailable)
-				} else {
-					require.NoError(t, err)
-					time.Sleep(3500 * time.Millisecond)
-					err = h.Settle(background, 30)
-				}
-				time.Sleep(ttl)
-				spent := 100 - left(t, tokens(newReal(t, s)), "bob")
-				switch settled := call >= calls || call == calls-1 && ran; {
-				case settled:
-					require.Equal(t, int64(30), spent, what)
-				default:
-					require.Zero(t, spent, what)
-				}
-				if call >= calls {
-					require.NoError(t, err, what)
-				} else if call > 0 {
-					require.ErrorIs(t, err, throttle.ErrLost, what)
-				}
-			})
-		}
-	}
 }
 
 // A hold renews itself until its deadline. One that has lapsed, was lost, or never held anything is charged once more, if there
@@ -240,24 +194,5 @@ func TestHold_fallback(t *testing.T) {
 		require.NoError(t, must(tokens().With(throttle.Unlimited()).Hold(background, "bob", 1e9)).Settle(background, 5))
 		require.ErrorAs(t, only(tokens().With(throttle.Suspended()).Hold(background, "bob", 1)), &denied)
 		require.Equal(t, throttle.Never, denied.RetryAfter)
-	})
-}
-
-// Close gives back what is held, and a Settle that waits for a server doesn't keep it.
-func TestHold_clientCloses(t *testing.T) {
-	bubble(t, func(t *testing.T, looks *throttle.Client, s *throttletest.Server) {
-		c := newReal(t, s)
-		tokens := c.Quota("tokens", 100, time.Hour)
-		h, unsettled := must(tokens.Hold(background, "bob", 30)), must(tokens.Hold(background, "bob", 30))
-		s.Fail(errors.New("away"))
-		result := make(chan error)
-		go func() { result <- unsettled.Settle(background, 30) }()
-		time.Sleep(1500 * time.Millisecond) // between two tries
-		s.Fail(nil)
-		require.NoError(t, c.Close())
-		require.Error(t, <-result)
-		require.ErrorIs(t, h.Settle(background, 1), redis.ErrClosed)
-		time.Sleep(30 * time.Second)
-		require.Equal(t, int64(100), left(t, looks.Quota("tokens", 100, time.Hour), "bob"))
 	})
 }
