@@ -14,7 +14,7 @@ helm=$(go_tool helm.sh/helm/v3/cmd/helm@v3.19.2)
 "$helm" lint --strict --quiet --set password=x deploy/chart
 # kubeconform checks objects by the oldest Kubernetes that Chart.yaml names, as its OpenAPI document describes them.
 kubeconform=$(go_tool github.com/yannh/kubeconform/cmd/kubeconform@v0.7.0)
-need 'jq openssl prometheus-redis-exporter redis-cli' jq openssl prometheus-redis-exporter redis-tools
+need 'curl jq openssl prometheus-redis-exporter redis-cli' curl jq openssl prometheus-redis-exporter redis-tools
 kubernetes=$(retry go mod download -json k8s.io/kubernetes@v1.30.14 | jq -r .Dir)
 schemas=$PWD/build/out/schemas
 mkdir -p "$schemas"
