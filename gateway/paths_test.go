@@ -189,6 +189,13 @@ func read(t *testing.T, all []arrival, program ...string) {
 	}
 }
 
+func (a *arrival) readByGo() {
+	a.served = map[string]string{}
+	for by, read := range readsOfGo {
+		a.served[by] = route(read(a.target))
+	}
+}
+
 // wrong says what is wrong with an arrival.
 func (a *arrival) wrong() (wrong []string) {
 	for by, route := range a.served {
@@ -226,11 +233,7 @@ func TestPaths(t *testing.T) {
 			apps.mu.Lock()
 			defer apps.mu.Unlock()
 			for i := range apps.all {
-				a := &apps.all[i]
-				a.served = map[string]string{}
-				for by, read := range readsOfGo {
-					a.served[by] = route(read(a.target))
-				}
+				apps.all[i].readByGo()
 			}
 			read(t, apps.all, "node", "testdata/readers.cjs")
 			read(t, apps.all, "/usr/bin/python3", "testdata/readers.py")
@@ -244,4 +247,19 @@ func TestPaths(t *testing.T) {
 			t.Log(len(sent), methods)
 		})
 	}
+}
+
+// The same of a proxy that passes targets on as they are, without programs that only a proxy has behind it.
+func TestPaths_unchanged(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		g, r := inside(t, inMemory(t), pathRules), rand.New(rand.NewPCG(uint64(setting("WORLD_SEED", 1)), 9))
+		for range 2000 {
+			a := arrival{target: spell.Path(r)}
+			a.readByGo()
+			for _, a.method = range []string{"PUT", "POST"} {
+				admitted := g.get(t, g.web+"/check", "X-Forwarded-Uri", a.target, "X-Forwarded-Method", a.method).StatusCode == 200
+				require.False(t, admitted && a.wrong() != nil, "%s %q: %q", a.method, a.target, a.wrong())
+			}
+		}
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"path"
 	"strings"
 	"testing"
 
@@ -157,44 +156,4 @@ func TestTrusts(t *testing.T) {
 			t.Error(peer)
 		}
 	}
-}
-
-// The same of any path, for Go's ServeMux and for programs that resolve dots, after escapes or without them.
-func FuzzReadings(f *testing.F) {
-	r := rand.New(rand.NewPCG(1, 0))
-	for range 2000 {
-		f.Add(spell.Path(r))
-	}
-	mux := http.NewServeMux()
-	for _, pattern := range []string{"/", "/api/", "/health", "/health/{$}"} {
-		mux.Handle(pattern, http.NotFoundHandler())
-	}
-	api := &httpRule{limits: []*Limit{{}}, matchLevel: matchLevel{Path: "/api/*"}}
-	health := &httpRule{limits: []*Limit{{limitLevel: limitLevel{Unlimited: true}}}, matchLevel: matchLevel{Path: "/health"}}
-	f.Fuzz(func(t *testing.T, uri string) {
-		found, all := readings(uri)
-		s := &subject{paths: found, exact: found, unread: !all}
-		served := []string{}
-		if u, err := url.ParseRequestURI(uri); err == nil {
-			h, pattern := mux.Handler(&http.Request{Method: "POST", URL: u, Host: "h"})
-			if _, redirects := h.(interface{ URL() string }); !redirects {
-				served = append(served, pattern)
-			}
-			for _, clean := range []string{path.Clean("/" + u.Path), path.Clean("/" + u.EscapedPath())} {
-				if strings.HasPrefix(clean, "/api/") {
-					served = append(served, "/api/")
-				} else if clean != "/health" {
-					served = append(served, "/")
-				}
-			}
-		}
-		for _, pattern := range served {
-			if pattern == "/api/" && api.misses(s) != "" {
-				t.Errorf("%q is served as /api/ without its limit: %q", uri, s.paths)
-			}
-			if !strings.HasPrefix(pattern, "/health") && health.misses(s) == "" {
-				t.Errorf("%q is served as %s without a limit: %q", uri, pattern, s.paths)
-			}
-		}
-	})
 }
