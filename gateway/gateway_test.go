@@ -254,8 +254,8 @@ func body(t *testing.T, r *http.Response) string {
 	return string(text)
 }
 
-// request is a request with descriptors such as "user=bob,path=/". They may end with hits: "user=bob*3", and "user=bob*-3"
-// gives back. "user=bob>50" brings a limit of 50 per day.
+// request is a request with descriptors such as "user=bob,path=/", where "user" is "user=user". They may end with hits:
+// "user=bob*3", and "user=bob*-3" gives back. "user=bob>50" brings a limit of 50 per day.
 func request(domain string, descriptors ...string) *pb.RateLimitRequest {
 	req := &pb.RateLimitRequest{Domain: domain}
 	for _, text := range descriptors {
@@ -269,7 +269,10 @@ func request(domain string, descriptors ...string) *pb.RateLimitRequest {
 			d.IsNegativeHits, d.HitsAddend = n < 0, wrapperspb.UInt64(uint64(max(n, -n)))
 		}
 		for pair := range strings.SplitSeq(text, ",") {
-			k, v, _ := strings.Cut(pair, "=")
+			k, v, found := strings.Cut(pair, "=")
+			if !found {
+				v = k
+			}
 			d.Entries = append(d.Entries, &common.RateLimitDescriptor_Entry{Key: k, Value: v})
 		}
 		req.Descriptors = append(req.Descriptors, d)
