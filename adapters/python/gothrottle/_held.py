@@ -29,7 +29,7 @@ class Held:
         self._id = ""  # of this try alone
         self._sent = 0.0  # when the last call was sent that was admitted; 0: the server holds nothing
         self.lost = False  # whether it's known that the server doesn't hold it any more
-        self._over = False
+        self._over = self._here = False  # here: a slot of this process
         self._stop: Ending | None = None
 
     @property
@@ -70,8 +70,12 @@ class Held:
         try:
             await self._take()
         except UnavailableError as cause:
-            parts = [dataclasses.replace(part, _holder=self._id) for part in self._parts]
-            self.result = failed(self._parts[0]._limiter._options, parts, cause)
+            self._take_here(cause)
+
+    def _take_here(self, cause: UnavailableError) -> None:
+        parts = [dataclasses.replace(part, _holder=self._id) for part in self._parts]
+        self.result = failed(self._parts[0]._limiter._options, parts, cause)
+        self._here = self.result.allowed and self.result.source == "failed-local" and parts[0]._limiter._by.kind == "LEASE"
 
     async def _keep(self, pause: Pause) -> None:
         """Renews it until the deadline, or until its end."""
@@ -87,7 +91,7 @@ class Held:
                 self.lost = self._port.now() >= self._sent + self._ttl
 
     def _start(self) -> None:
-        if self._sent and not self._over and self._stop is None:
+        if (self._sent or self._here) and not self._over and self._stop is None:
             self._stop = self._port.keep(self._keep)
             self._all._kept.add(self)
 
@@ -118,6 +122,8 @@ async def renew(self: Held) -> bool:
         sent = self._port.now()
         self.lost = not (await self._call(self._clauses(0))).allowed
         self._sent = self._sent if self.lost else sent
+    elif self._here and not self._over:
+        self._take_here(UnavailableError(str(self.result.cause)))
     return self.result.allowed and not self.lost and not self._over
 
 
