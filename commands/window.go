@@ -74,7 +74,7 @@ func (w *windowLimiter) later(c *Call, at funnel.Micros) (used int64, next funne
 	k, s := &c.Keys[w.key], w.state
 	if at != c.Now {
 		keep := len(k.Entries)
-		if at >= s.Newest.Time+w.Period || !c.Host().First(c, w.key, at-w.Period) {
+		if k.Kind == KindAbsent || at >= s.Newest.Time+w.Period || !c.Host().First(c, w.key, at-w.Period) {
 			return 0, 0, NoError
 		}
 		s.Oldest, err = windowEntry(&k.Entries[keep])
