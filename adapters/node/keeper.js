@@ -10,8 +10,7 @@ exports.Keeper = class Keeper {
   #lost = new AbortController();
 
   constructor(leases, slot, sent, until = Infinity) {
-    Object.assign(this, { leases, ...slot, until });
-    this.held(sent);
+    Object.assign(this, { leases, ...slot, sent, until });
     leases.add(this);
     this.#later(this.ttl / 3);
   }
@@ -20,15 +19,13 @@ exports.Keeper = class Keeper {
 
   get signal() { return this.#lost.signal; }
 
-  held(sent) { this.sent = sent; }
-
   // Returns for how long the server holds it at least, in ms, if its clock is ahead by no more than this.
   rest(ahead = 0) { return this.ttl - ahead - Math.max(...clocks().map((now, i) => now - this.sent[i])); }
 
   async again() {
     const sent = clocks();
     const held = await this.renew();
-    if (held) this.held(sent);
+    if (held) this.sent = sent;
     else await this.#lose('it had lapsed, or was released');
     return held;
   }
