@@ -96,26 +96,27 @@ func (s *stage) warm(before ...string) float64 {
 	return s.hammer(50_000, before...)
 }
 
-// spend sends calls for about a time. It returns the calls, and the calls per second.
-func (s *stage) spend(rate float64, d time.Duration, before ...string) (calls int, perSecond float64) {
+// spend sends calls for about a time, and returns how many.
+func (s *stage) spend(rate float64, d time.Duration, before ...string) (calls int) {
 	if s.paced > 0 {
-		return s.play(d), s.rate
+		return s.play(d)
 	}
 	calls = max(int(rate*d.Seconds()), 1000)
-	return calls, s.hammer(calls, before...)
+	s.hammer(calls, before...)
+	return calls
 }
 
-// cost returns the server's processor time per op in ns, and the ops per second. If windows are not as full as they should be,
-// because the machine was busy, they are measured again.
-func (s *stage) cost(before ...string) (ns, perSecond float64) {
+// cost returns the server's processor time per op in ns. If windows are not as full as they should be, because the machine was
+// busy, they are measured again.
+func (s *stage) cost(before ...string) (ns float64) {
 	for try := 1; ; try++ {
 		rate := s.warm(before...)
 		start := s.cpu()
-		calls, perSecond := s.spend(rate, slice, before...)
+		calls := s.spend(rate, slice, before...)
 		ns = (s.cpu() - start) / float64(calls)
 		err := s.probe()
 		if err == nil {
-			return ns * float64(s.times), perSecond / float64(s.times)
+			return ns * float64(s.times)
 		}
 		if s.paced == 0 || try == 5 {
 			s.b.Fatal(err)
@@ -167,16 +168,15 @@ func each(b *testing.B, rows []row, f func(b *testing.B, program string, row row
 // BenchmarkCPU measures processor time, pipelined.
 func BenchmarkCPU(b *testing.B) {
 	each(b, rows(""), func(b *testing.B, program string, r row) map[string]float64 {
-		ns, perSecond := open(b, program, r, keys, server.Options{}).cost()
-		return map[string]float64{"cpu-ns/op": ns, "ops/s": perSecond}
+		return map[string]float64{"cpu-ns/op": open(b, program, r, keys, server.Options{}).cost()}
 	})
 }
 
 // BenchmarkOneCPU compares a server on one processor with one that is free to move. The load comes from the other processor.
 func BenchmarkOneCPU(b *testing.B) {
 	each(b, rows("P"), func(b *testing.B, program string, r row) map[string]float64 {
-		free, _ := open(b, program, r, keys, server.Options{}).cost("taskset", "-c", "1")
-		tied, _ := open(b, program, r, keys, server.Options{Before: []string{"taskset", "-c", "0"}}).cost("taskset", "-c", "1")
+		free := open(b, program, r, keys, server.Options{}).cost("taskset", "-c", "1")
+		tied := open(b, program, r, keys, server.Options{Before: []string{"taskset", "-c", "0"}}).cost("taskset", "-c", "1")
 		return map[string]float64{"tied/free": tied / free}
 	})
 }
@@ -206,7 +206,7 @@ func BenchmarkFile(b *testing.B) {
 		s := open(b, program, r, 1000, server.Options{Args: []string{"--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0"}})
 		rate := s.warm()
 		before := s.info("persistence", "aof_current_size")
-		calls, _ := s.spend(rate, slice/2)
+		calls := s.spend(rate, slice/2)
 		s.no(s.probe())
 		return map[string]float64{"file-B/op": (s.info("persistence", "aof_current_size") - before) / float64(calls)}
 	})

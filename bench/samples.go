@@ -18,14 +18,12 @@ type samples struct {
 	values map[figure][]float64
 }
 
-// kept are the figures, by kind and unit, that a summary keeps. The pages and the bounds on instructions need no others.
-var kept = regexp.MustCompile(`^(CPU cpu-ns/op|(Ratio|Memory|File|Cachegrind|Holds|Latency) .*|Client\S* server-ns/op|Client/keys=one/goroutines=256 .*|(Node|Python)/.*)$`)
-
-// missing are the rows of which it keeps cache misses, too: those that have bounds, and what they are compared with.
+// missing are the rows of which a summary keeps cache misses: those that have bounds, and what they are compared with.
 var missing = regexp.MustCompile(`^(GO\.|script: |any module: )`)
 
+// kept says whether the pages and the bounds on instructions need a figure.
 func (l line) kept() bool {
-	return kept.MatchString(l.kind+" "+l.unit) && (!strings.Contains(l.unit, "-misses") || missing.MatchString(l.row))
+	return l.kind != "OneCPU" && (l.unit != "I1-misses/op" || missing.MatchString(l.row))
 }
 
 // summarise reads what go test -bench has printed, and returns the medians and spreads that are kept. The name of a row is
