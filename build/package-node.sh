@@ -2,7 +2,7 @@
 # package-node.sh [FOLDER]  packs the Node package with the script into a file for npm install, by default in
 # build/out/packages, and prints its path. make package does this, too.
 . "$(dirname "$0")/lib.sh"
-out=${1:-build/out/packages}
+out=${1:-$PWD/build/out/packages}
 version=$(build/version.sh)
 time=$(source_date)
 work=$(mktemp -d)
