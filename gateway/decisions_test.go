@@ -240,6 +240,7 @@ func TestRefused(t *testing.T) {
 			require.Equal(t, refuses, err != nil, "%s: %v", text, err)
 			time.Sleep(4 * watched)
 			require.Equal(t, 1, strings.Count(g.log(), "each rule's on_failure decides"), g.log())
+			require.NotContains(t, g.log(), "settlement", "the gateway's own question costs nothing")
 			require.Equal(t, 200, g.get(t, g.web+"/healthcheck").StatusCode, text)
 			require.Contains(t, g.page(t, g.debug+"/metrics"), "gothrottle_gateway_server_away 1")
 			require.Equal(t, refuses, strings.Contains(g.log(), "refuses the gateway"), "%s: %s", text, g.log())

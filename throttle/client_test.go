@@ -130,6 +130,7 @@ func TestLog_refusals(t *testing.T) {
 	s.Fail(io.EOF)
 	for range 2 {
 		_, _ = c.Rate("a", throttle.PerHour(1)).Settle(background, "x", 1)
+		_, _ = c.Rate("giving", throttle.PerHour(1)).Settle(background, "x", -1)
 		_, _ = c.SettleAll(background, c.Rate("b", throttle.PerHour(1)).Part("x", 1))
 	}
 	require.Equal(t, 2, strings.Count(log.String(), "a settlement failed"))

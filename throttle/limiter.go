@@ -184,7 +184,7 @@ func (l *limiter) verb(ctx context.Context, v string, key string, n int64, m mod
 		r, err = l.send(ctx, key, n, m)
 	}
 	if err != nil {
-		if v == "Settle" {
+		if v == "Settle" && n > 0 {
 			l.c.conn.Unsettled(&l.wait, err)
 		}
 		r, err = l.otherwise(v, n, err, func(here limiter) (Result, error) { return here.verb(ctx, v, key, n, m) })

@@ -122,7 +122,7 @@ func (c *Conn) Refused(name string, err error) {
 	c.log(logged{name, len(advice) - 1}, "throttle: a limiter is refused", "name", name, "error", err)
 }
 
-// Unsettled logs that a cost is not counted, because its settlement failed.
+// Unsettled logs that a cost is perhaps not counted, because its settlement failed.
 func (c *Conn) Unsettled(by *Timeout, err error) {
 	c.log(logged{by.Name, len(advice)}, "throttle: a settlement failed: what it has cost may not be counted", "name", by.Name, "error", err)
 }
