@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,11 +56,14 @@ func command(args []string, env func(string) string, out io.Writer) (status int,
 	return status, true
 }
 
+// link is a link of docs/gateway.md, whose table has the same words.
+var link = regexp.MustCompile(`\[([^]]*)\]\(#[^)]*\)`)
+
 func help(out io.Writer) {
 	fmt.Fprint(out, usage)
 	(&settings{xds: &xds.Options{}}).table().VisitAll(func(one *flag.Flag) {
 		if !strings.HasPrefix(one.Usage, "no effect") {
-			fmt.Fprintf(out, "  %s=%s\n      %s\n", one.Name, one.DefValue, one.Usage)
+			fmt.Fprintf(out, "  %s=%s\n      %s\n", one.Name, one.DefValue, link.ReplaceAllString(one.Usage, "$1"))
 		}
 	})
 }
