@@ -32,17 +32,17 @@ exports.asker = function asker({ client, send = sender(client), timeout = 250, l
   let [state, failed] = ['decides', 0];
   const note = (now, why) => { // once, and not for each request: of a cluster, other nodes may decide meanwhile
     if (now === 'unavailable') failed = Date.now();
-    else if (Math.abs(Date.now() - failed) < PAUSE) return;
+    else if (state === now || Math.abs(Date.now() - failed) < PAUSE) return;
     if (state !== now) log(`gothrottle: ${why}`);
     state = now;
   };
   const ask = async (name, key, words = [], ms = timeout) => {
     try {
       const reply = await inTime(client ?? send, place(client, key), () => run(name, key, words.map(String)), ms, name === 'GO.RELEASE');
-      const integers = Array.isArray(reply) && reply.every(Number.isInteger) ? reply
-        : [reply].flat(2).map(parseFloat); // of several limits, or of a client that makes strings of them
-      if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       note('decides', 'the server decides again');
+      if (Array.isArray(reply) && reply.every(Number.isInteger)) return reply;
+      const integers = [reply].flat(2).map(parseFloat); // of several limits, or of a client that makes strings of them
+      if (integers.some(Number.isNaN)) throw new TypeError(`send returned ${reply}: return the reply of the client`);
       return integers;
     } catch (err) {
       const why = text(err);
@@ -139,8 +139,16 @@ function byIoredis(client, isCluster) {
   const by = Object.create(client, { options: { value: { ...client.options, keyPrefix: '' } }, ...isCluster && { sendCommand: { value: sendCommand } } });
   return (...words) => {
     if (isCluster) slot = slotOf(firstKey(words));
+    else together(client.stream);
     return by.call(...words);
   };
+}
+
+// Makes one write of the calls until the end of this tick: ioredis makes one of each.
+function together(stream) {
+  if (!stream?.cork || stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
 
 function slotOf(key) {
@@ -181,6 +189,10 @@ function inTime(owner, part, send, ms, always) {
       pauses.delete(part);
       settle(value);
     };
-    new Promise((sent) => { sent(send()); }).then(end(resolve), end(reject));
+    try {
+      Promise.resolve(send()).then(end(resolve), end(reject));
+    } catch (err) {
+      end(reject)(err);
+    }
   });
 }

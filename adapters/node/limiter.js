@@ -37,7 +37,7 @@ class Limiter {
   }
 
   async decide(key, n, mode, most) {
-    return (await this.limits.server.decide([this.part(key, n)], mode, most))[0];
+    return this.limits.server.one(this.part(key, n), mode, most);
   }
 
   // A part of all(): n units of a key, or a slot for a holder that the caller names.
@@ -62,21 +62,22 @@ exports.Counted = class Counted extends Limiter {
   constructor(...about) {
     super(...about);
     const merges = this.coalesce && !this.bounds.lockout;
-    if (merges) this.merge = new Merge(this.timeout, (key, n, upTo) => this.decide(key, n, upTo && 'upTo'));
+    if (merges) this.merge = new Merge(this.timeout, (part, mode) => this.limits.server.one(part, mode));
     if (this.rememberDenials) this.denials = new Map();
   }
 
   async allow(key, n = 1) {
-    const id = `${units('units', n)}:${this.key(key)}`;
-    const known = this.#remembered(id);
+    const part = this.part(key, units('units', n));
+    const id = this.denials && `${n}:${part.key}`;
+    const known = id && this.#remembered(id);
     if (known) return known;
-    const sent = Date.now();
+    const sent = id && Date.now();
     try {
-      const reply = await (this.merge && n === 1 ? this.merge.take(key) : this.decide(key, n));
+      const reply = await (this.merge && n === 1 ? this.merge.take(part) : this.limits.server.one(part));
       if (this.denials && reply[0] && reply[3] > 0) this.#remember(id, sent, reply);
       return new Result(this, reply);
     } catch (err) {
-      const [[reply], more] = await this.failed(err, [this.part(key, n)]);
+      const [[reply], more] = await this.failed(err, [part]);
       return new Result(this, reply, more);
     }
   }
@@ -134,7 +135,7 @@ exports.Counted = class Counted extends Limiter {
   }
 
   #remembered(id) {
-    const denial = this.denials?.get(id);
+    const denial = this.denials.get(id);
     if (!denial) return undefined;
     const passed = Date.now() - denial.sent;
     const [limited, limit, remaining, retry, reset] = denial.reply;

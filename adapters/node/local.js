@@ -69,6 +69,8 @@ exports.Local = class Local {
 
   constructor(part) { this.part = part; } // of each limit; by default as the limiter says
 
+  async one(part, mode, most) { return (await this.decide([part], mode, most))[0]; }
+
   // Returns the replies of parts, which are all taken or none.
   async decide(parts, mode, most = 0) {
     const now = Date.now();

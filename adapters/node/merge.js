@@ -8,16 +8,15 @@ exports.Merge = class Merge {
 
   constructor(ms, ask) { Object.assign(this, { ms, ask }); }
 
-  // Returns the reply to one caller, as ask(key, 1) has it.
-  async take(key) {
-    const waiting = this.#busy.get(key);
+  // Returns the reply to one caller of a part, as ask(part) has it.
+  take(part) {
+    const waiting = this.#busy.get(part.key);
     if (waiting) return new Promise((resolve, reject) => { this.#join(waiting, { at: Date.now(), resolve, reject }); });
-    this.#busy.set(key, { callers: [], gone: 0 });
-    try {
-      return await this.ask(key, 1);
-    } finally {
-      this.#next(key);
-    }
+    const reply = this.ask(part);
+    this.#busy.set(part.key, { callers: [], gone: 0 });
+    const next = () => this.#next(part);
+    reply.then(next, next);
+    return reply;
   }
 
   #join(waiting, caller) {
@@ -34,24 +33,28 @@ exports.Merge = class Merge {
     waiting.timer = next && setTimeout(() => this.#late(waiting), next.at + this.ms - Date.now());
   }
 
-  async #next(key) {
-    const waiting = this.#busy.get(key);
+  #next(part) {
+    const waiting = this.#busy.get(part.key);
     const n = waiting.callers.length - waiting.gone;
-    if (n === 0) {
+    if (n > 0) {
+      this.#busy.set(part.key, { callers: [], gone: 0 });
+      this.#give({ ...part, n }, waiting);
+    } else {
       clearTimeout(waiting.timer);
-      this.#busy.delete(key);
-      return;
+      this.#busy.delete(part.key);
     }
-    this.#busy.set(key, { callers: [], gone: 0 });
+  }
+
+  async #give(part, waiting) {
     try {
-      const reply = await this.ask(key, n, true);
+      const reply = await this.ask(part, 'upTo');
       let left = reply[5];
       for (const { resolve } of waiting.callers.slice(waiting.gone)) resolve([left-- > 0 ? 0 : 1, ...reply.slice(1, 5)]);
     } catch (err) {
       for (const { reject } of waiting.callers.slice(waiting.gone)) reject(err);
     } finally {
       clearTimeout(waiting.timer);
-      setImmediate(() => this.#next(key)); // so that callers who have their answers join the next call
+      setImmediate(() => this.#next(part)); // so that callers who have their answers join the next call
     }
   }
 };

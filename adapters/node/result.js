@@ -6,7 +6,7 @@ const seconds = (ms) => Math.ceil(ms / 1000);
 exports.Result = class Result {
   #by;
 
-  constructor(by, [limited, limit, remaining, retry, reset], more = {}) {
+  constructor(by, [limited, limit, remaining, retry, reset], more) {
     this.allowed = limited === 0;
     this.limit = limit;
     this.remaining = remaining;
@@ -14,7 +14,7 @@ exports.Result = class Result {
     this.resetAfter = reset;
     this.source = 'server';
     this.#by = by;
-    Object.assign(this, more);
+    if (more) Object.assign(this, more);
   }
 
   // What an HTTP response should have: 429 after a denial, 503 if that is because nobody could decide.

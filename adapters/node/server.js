@@ -12,7 +12,7 @@ exports.Server = class Server {
   constructor(ask) { this.ask = ask; }
 
   async decide(parts, mode, most) {
-    if (parts.length === 1 && !parts[0].share) return [await this.#one(parts[0], mode, most)];
+    if (parts.length === 1 && !parts[0].share) return [await this.one(parts[0], mode, most)];
     const reply = await this.all(parts, parts.map((part) => [part.key, clause(part)]));
     let from = 6;
     const replies = parts.map(({ limiter }) => reply.slice(from, from += limiter.bounds.kind === 'slots' ? 6 : 5));
@@ -26,7 +26,8 @@ exports.Server = class Server {
     return this.ask('GO.ALL', clauses.map(([key]) => key), [...words, ...last, 'MS'], timeout);
   }
 
-  #one({ limiter: { bounds, timeout }, key, n }, mode, most) {
+  // Returns the reply of one part.
+  one({ limiter: { bounds, timeout }, key, n }, mode, most) {
     const words = [...bounds.words];
     words.push(...[n].flat(), ...(WORDS[mode] ?? (mode === 'reserve' ? ['RESERVE', most] : [])));
     if (bounds.lockout && mode === undefined) words.push('LOCKOUT', bounds.lockout);
