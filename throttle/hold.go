@@ -260,7 +260,7 @@ func (h *Hold) charge(ctx context.Context, cost int64) error {
 		case err == nil || ctx.Err() == nil && (!lasts || !mayHold(err)):
 			return fmt.Errorf("%w: its cost may or may not be counted: %w", ErrLost, cmp.Or(err, errLapsed))
 		}
-		if h.unsure = true; !sleep(min(h.ttl/20, time.Second), ctx.Done()) {
+		if h.unsure = h.unsure || !wire.Unsent(err); !sleep(min(h.ttl/20, time.Second), ctx.Done()) {
 			return fmt.Errorf("throttle: %w", ctx.Err())
 		}
 	}

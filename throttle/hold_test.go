@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -75,6 +76,23 @@ func TestHold_lost(t *testing.T) {
 		require.NoError(t, err)
 		var denied *throttle.DeniedError
 		require.ErrorAs(t, h.Settle(background, 1), &denied, "there is no room for a new hold")
+	})
+}
+
+// A hold that was lost is charged anew after an outage in which no settlement was sent.
+func TestHold_unsent(t *testing.T) {
+	bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
+		c := newReal(t, s)
+		tokens := c.Quota("tokens", 100, time.Hour)
+		h := must(tokens.Hold(background, "bob", 60))
+		s.Delete("{tokens:bob}:held")
+		s.Fail(&net.OpError{Op: "dial", Err: errors.New("refused")})
+		done := make(chan error)
+		go func() { done <- h.Settle(background, 30) }()
+		time.Sleep(10 * time.Second)
+		s.Fail(nil)
+		require.NoError(t, <-done)
+		require.Equal(t, int64(70), left(t, tokens, "bob"))
 	})
 }
 

@@ -21,7 +21,14 @@ var (
 	ErrParams      = errors.New("throttle: bad parameters")
 	ErrClosed      = fmt.Errorf("throttle: %w", redis.ErrClosed)
 	ErrReply       = errors.New("throttle: unexpected reply")
+	errPaused      = errors.New("recent calls failed, and the client will try again soon")
 )
+
+// Unsent reports whether an error says that the server never got the call.
+func Unsent(err error) bool {
+	var far *net.OpError
+	return errors.Is(err, errPaused) || errors.As(err, &far) && far.Op == "dial"
+}
 
 // outages are the beginnings of errors that pass, and of those that the server has for every key: no other key would be decided
 // either. An ERR is else a fault of the program, or of the set-up, and an error without it one of this key.

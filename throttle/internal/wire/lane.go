@@ -103,7 +103,7 @@ func (c *Conn) send(cmd *call) error {
 	began := time.Duration(0) // before all failures that the circuit counts
 	if l.fails.Load() {
 		if began = c.Now(); !l.admits(began, w.by.Limit) {
-			return fmt.Errorf("%w: recent calls failed, and the client will try again soon", ErrUnavailable)
+			return fmt.Errorf("%w: %w", ErrUnavailable, errPaused)
 		}
 	}
 	texts := l.texts.Load()
