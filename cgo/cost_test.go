@@ -212,8 +212,8 @@ func TestCost_steps(t *testing.T) {
 		line   string
 		steps  int
 	}{
-		{"admitted", run(0, "GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60", 4},
-		{"denied, fraction", run(0, "GO.THROTTLE k 15 7 60 16"), "GO.THROTTLE k 15 7 60", 5},
+		{"admitted", calls("GO.THROTTLE k 15 30 60"), "GO.THROTTLE k 15 30 60", 4},
+		{"denied, fraction", calls("GO.THROTTLE k 15 7 60 16"), "GO.THROTTLE k 15 7 60", 5},
 		{"GO.ALL, 32 cells", lockedCells(32, 0), all32, 97},
 		{"32 cells, one asked for", lockedCells(32, 0), "GO.THROTTLE k 15 30 60", 128},
 		{"locked", lockedCells(1, 1), "GO.THROTTLE k 0 30 60", 4},
@@ -251,6 +251,8 @@ func TestCost_steps(t *testing.T) {
 		}
 	}
 }
+
+func calls(line string) func(*fakehost.Host) { return func(h *fakehost.Host) { call(h, line) } }
 
 // costOf returns the steps of a call that meets a hostile state.
 func costOf(t *testing.T, s *hostile, line string, size int) int {

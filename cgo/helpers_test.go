@@ -2,7 +2,6 @@ package cgo_test
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -148,30 +147,6 @@ func wantUntouched(t *testing.T, h *fakehost.Host, want string, lines ...string)
 		wantReply(t, h, line, want)
 		wantNothing(t, h, line, before)
 	}
-}
-
-// run makes these calls and then lets pause µs pass.
-func run(pause int64, lines ...string) func(*fakehost.Host) {
-	return func(h *fakehost.Host) {
-		for _, line := range lines {
-			if got := h.Call(strings.Fields(line)...); isError(got) {
-				panic(fmt.Sprint(line, ": ", got))
-			}
-		}
-		h.Advance(pause)
-	}
-}
-
-// section returns a section of the reference.
-func section(t *testing.T, heading string) string {
-	t.Helper()
-	text, err := os.ReadFile("../docs/commands.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(text), "\n## "+heading+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	return section
 }
 
 // manyKeys returns the words of n further keys of GO.ALL, each with these clauses.

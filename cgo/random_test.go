@@ -35,16 +35,18 @@ func rounds(n int) int {
 // walk is a random walk over the keys of a server. A model of the module's clock follows while the server's clock is set.
 type walk struct {
 	*world.Generator
-	t      *testing.T
-	seed   uint64
-	calls  int
-	h      *fakehost.Host
-	memory *corpus.Memory
-	clock  funnel.Clock
-	mono   funnel.Micros
-	now    funnel.Micros // what the module's clock must say
-	keys   []string
-	seen   map[string]int // how many calls were so
+	t        *testing.T
+	seed     uint64
+	calls    int
+	h        *fakehost.Host
+	memory   *corpus.Memory
+	clock    funnel.Clock
+	mono     funnel.Micros
+	now      funnel.Micros // what the module's clock must say
+	keys     []string
+	info     map[string]int // what the numbers of INFO must be
+	policies world.Policies
+	seen     map[string]int // how many calls were so
 }
 
 func newWalk(t *testing.T) *walk {
@@ -59,6 +61,7 @@ func newWalk(t *testing.T) *walk {
 	if w.IntN(4) == 0 {
 		w.h.Restart(3600 * second) // a server whose clock begins in 1970
 	}
+	w.policies, w.info = world.NewPolicies(policies), numbers(w.h)
 	return w
 }
 
@@ -74,6 +77,9 @@ func (w *walk) pass() {
 		w.h.SetNow(w.h.Now() + w.Int64N(50*second))
 	}
 	w.now = w.clock.Now(funnel.Micros(w.h.Now()), func() funnel.Micros { return w.mono })
+	if lead := number(w.t, w.h, "clock_lead_us"); lead != int(w.now)-int(w.h.Now()) {
+		w.t.Fatalf("seed %d, call %d: INFO has a lead of %d µs; the next call is at %d, the server's clock at %d", w.seed, w.calls, lead, w.now, w.h.Now())
+	}
 }
 
 // meddle changes a key now and then, as a user might.
@@ -148,8 +154,17 @@ func (w *walk) call(words []string) {
 	}
 	row, empty := commands.Find(words[0]), slices.ContainsFunc(used, w.empty)
 	want, effects := w.expects(words, used)
-	toWrite := w.h.Count(fakehost.ForWriting)
+	toWrite, looked := w.h.Count(fakehost.ForWriting), w.h.Count(fakehost.Looked)
 	got := w.h.Call(words...)
+	call, known := w.policies.Parse(words)
+	if what := w.counted(row, words, got, call, known); what != "" {
+		fail("INFO counts", what, nil)
+	}
+	// The server keeps the encoding of a string at which the module does not look.
+	mayLook := slices.ContainsFunc(call.Clauses, func(c world.Clause) bool { return w.mayBeOurs(before[c.Key], c.Kind) })
+	if now := w.h.Count(fakehost.Looked); now != looked && !mayLook && (known || row.Name == "GO.INFO") {
+		fail("strings looked at:", now, looked)
+	}
 	if empty && (fmt.Sprint(got) == wrongType || row.Name == "GO.INFO") {
 		return // package memory has no such keys
 	}
@@ -175,6 +190,49 @@ func (w *walk) call(words []string) {
 	}
 	w.count(row.Name, got, len(replicated))
 	w.h.Call("GO.INFO", "none") // some errors come before the module reads its clock
+	w.info["info_other"]++
+}
+
+// mayBeOurs reports whether a string has the length of those that a kind of limiter takes: rates take those of redis-cell.
+func (w *walk) mayBeOurs(v *memory.Value, kind byte) bool {
+	n := commands.MinQuotaLen
+	if v != nil && !v.Expired(funnel.Micros(w.h.Now())) {
+		n = len(v.Text)
+	}
+	return kind == 't' && n == commands.AdoptedLen || kind == 'q' && n >= commands.MinQuotaLen && n <= commands.MaxQuotaLen
+}
+
+// counted returns the numbers of INFO that a call has made wrong. Only calls that ask for units are admitted or limited: peeks,
+// refunds and releases are other calls. A policy's near calls are those admitted ones that left at most a tenth of a limit.
+func (w *walk) counted(row *commands.Command, words []string, reply any, call *world.Call, known bool) (wrong string) {
+	outcome, near := "other", false
+	all, _ := reply.([]any)
+	switch asks := func(c world.Clause) bool { return c.Quantity > 0 && !c.Raise }; {
+	case isError(reply):
+		outcome = "errors"
+	case slices.ContainsFunc(call.Clauses, asks):
+		outcome = map[any]string{int64(0): "admitted", int64(1): "limited"}[all[0]]
+		for _, part := range all {
+			if inner, nested := part.([]any); nested && call.Shadow && inner[0] == int64(1) {
+				outcome = "shadowed"
+			} else if nested {
+				near = near || inner[2].(int64) <= inner[1].(int64)/10
+			}
+		}
+	}
+	w.info[row.InfoName()+"_"+outcome]++
+	if policy, _, _ := strings.Cut("policies_"+words[1], ":"); strings.HasPrefix(row.Name, "GO.POLICY") && outcome != "errors" {
+		w.info[policy+"_"+outcome]++
+		w.info[policy+"_near"] += map[bool]int{true: 1}[near && outcome == "admitted"]
+	}
+	now := numbers(w.h)
+	for field, n := range now {
+		if n != w.info[field] && field != "clock_lead_us" && (known || outcome == "errors" || row.Name == "GO.INFO") {
+			wrong += fmt.Sprintf("%s %d, want %d; ", field, n, w.info[field])
+		}
+	}
+	w.info = now
+	return wrong
 }
 
 func (w *walk) count(name string, reply any, replicated int) {
@@ -195,7 +253,7 @@ func (w *walk) count(name string, reply any, replicated int) {
 func (w *walk) words() []string {
 	for {
 		words := w.Call()
-		if row := commands.Find(words[0]); !row.NoKey && len(words) >= max(row.Arity, -row.Arity) {
+		if row := commands.Find(words[0]); !row.NoKey && (len(words) == row.Arity || row.Arity < 0 && len(words) >= -row.Arity) {
 			return words
 		}
 	}

@@ -147,7 +147,6 @@ const (
 	Database  = C.FAKE_DATABASE   // the number that the module gets; the keys stay the same
 	NoUser    = C.FAKE_NO_USER    // 1: calls are the server's own
 	Forgotten = C.FAKE_FORGOTTEN  // 1: the user whose calls still run was deleted
-	AnyArity  = C.FAKE_ANY_ARITY  // 1: the server does not check the number of words
 )
 
 // Set changes the server.

@@ -169,7 +169,7 @@ void fake_run(const fake_words *words) {
     ctx->argv = words->argv;
     if (command == NULL) {
         fake_printf(&ctx->reply, "-ERR unknown command '%s'\r\n", words->argv[0]->bytes);
-    } else if (!fake.is[FAKE_ANY_ARITY] && (command->arity > 0 ? argc != command->arity : argc < -command->arity)) {
+    } else if (command->arity > 0 ? argc != command->arity : argc < -command->arity) {
         fake_printf(&ctx->reply, "-ERR wrong number of arguments for '%s' command\r\n", command->name);
     } else {
         run_command(ctx, command, words);
