@@ -115,7 +115,7 @@ func check(args []string, env func(string) string, out io.Writer) (status int) {
 		fmt.Fprintln(out, "warning:", line)
 	}
 	if q.text == "" {
-		fmt.Fprintf(out, "no mistakes: %d domains, %d limits\n", len(set.Domains), len(set.Limits))
+		fmt.Fprintf(out, "no mistakes; domains: %d, limits: %d\n", len(set.Domains), len(set.Limits))
 	}
 	return 0
 }

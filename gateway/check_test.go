@@ -41,7 +41,7 @@ http:
 		status int
 		want   string
 	}{
-		{[]string{good}, 0, "warning: " + good + ":2: rule web.user: 'unit' has no effect here\nno mistakes: 1 domains, 2 limits\n"},
+		{[]string{good}, 0, "warning: " + good + ":2: rule web.user: 'unit' has no effect here\nno mistakes; domains: 1, limits: 2\n"},
 		{[]string{good, bad}, 1, bad + `:3: rule d.a: "lucky" is not one of [fixed_window sliding_window gcra]` + "\n" + bad + ":4: rule d.b: unknown key 'rate_limt'"},
 		{[]string{burst}, 1, burst + ":2: rule d.a: throttle: bad parameters: a burst must drain"},
 		{[]string{folder + "/none"}, 1, "no such file"},

@@ -228,7 +228,7 @@ func testCheck(t *testing.T) {
 	}
 	from := func(address string, more ...string) []string { return append(more, "X-Forwarded-For", address) }
 	require.Equal(t, `"everybody";r=99;t=60`, g.get(t, g.web+"/check", from("203.0.113.1")...).Header.Get("RateLimit")) // a fixed window would end earlier
-	require.Contains(t, g.log(), "a proxy sends neither X-Forwarded-Uri")
+	require.Contains(t, g.log(), "has neither X-Forwarded-Uri")
 	require.Equal(t, `200 "everybody";r=98`, name(from("198.51.100.7, 203.0.113.1, 10.1.2.3")...))
 	require.Equal(t, `200 "everybody";r=99`, name(from("2001:db8:0:1::1")...))
 	require.Equal(t, `200 "everybody";r=98`, name(from("2001:db8:0:1:ffff::2")...))

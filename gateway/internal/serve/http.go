@@ -47,7 +47,7 @@ func (s *Service) match(r *http.Request, report bool, deny int) (asks []engine.A
 			return nil, http.StatusForbidden, fmt.Errorf("%s is not among the trusted_proxies of the domain %s", r.RemoteAddr, name)
 		}
 		if h.Blind(r) {
-			s.engine.Complain("a proxy sends neither X-Forwarded-Uri nor X-Original-URL, and rules have a path", "domain", name)
+			s.engine.Log.Warn("a request has neither X-Forwarded-Uri nor X-Original-URL, so rules with a path see none", "domain", name)
 		}
 		for _, f := range h.Match(r) {
 			if f.Default && !report {
