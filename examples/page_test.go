@@ -110,7 +110,7 @@ func TestReadme(t *testing.T) {
 				for _, line := range regexp.MustCompile("`go (mod [^`]*)`").FindAllStringSubmatch(readme, -1) {
 					run(t, folder, "go", strings.Fields(line[1])...)
 				}
-			case "js": // what npm install ../gothrottle/adapters/node redis installs
+			case "js": // what npm install $(../gothrottle/build/package-node.sh) redis installs
 				require.NoError(t, os.Symlink(root+"/build/out/node/node_modules", filepath.Join(folder, "node_modules")))
 			}
 			said := run(t, folder, "unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "bash", "-ec", onPort6379, server, want.program)
