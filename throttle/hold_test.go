@@ -79,7 +79,7 @@ func TestHold_lost(t *testing.T) {
 	})
 }
 
-// A hold that was lost is charged anew after an outage in which no settlement was sent.
+// A hold that was lost is charged again after an outage in which no settlement was sent.
 func TestHold_unsent(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
 		c := newReal(t, s)
