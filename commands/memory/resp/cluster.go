@@ -39,12 +39,11 @@ type Cluster struct {
 	mu      sync.Mutex
 	masters []*Server
 	owner   [Slots]*Server
-	coming  map[int]*Server // the slots that move, and where to
 }
 
 // NewCluster makes a cluster of new servers, whose first slots are the first server's.
 func (n *Network) NewCluster(addrs ...string) *Cluster {
-	c := &Cluster{coming: map[int]*Server{}}
+	c := &Cluster{}
 	for _, addr := range addrs {
 		s := n.Add(addr)
 		s.locked(func() { s.cluster = c })
@@ -63,21 +62,7 @@ func (c *Cluster) Masters() []*Server {
 	return slices.Clone(c.masters)
 }
 
-// Owner returns the master of a key.
-func (c *Cluster) Owner(key string) *Server {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.owner[Slot(key)]
-}
-
-// Begin lets a slot begin to move: its keys are at the old master, which sends clients on for those that aren't there.
-func (c *Cluster) Begin(slot int, to *Server) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.coming[slot] = to
-}
-
-// Move moves a slot with its keys.
+// Move moves a slot with its keys, at one instant.
 func (c *Cluster) Move(slot int, to *Server) {
 	c.mu.Lock()
 	from := c.owner[slot]
@@ -96,7 +81,6 @@ func (c *Cluster) Move(slot int, to *Server) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.coming, slot)
 	c.owner[slot] = to
 }
 
@@ -114,31 +98,22 @@ func (c *Cluster) Promote(copy *Server) {
 }
 
 // elsewhere returns what a server replies to a command whose keys aren't its own, nil if they are. s is locked.
-func (c *Cluster) elsewhere(s *Server, keys []string, asking bool) error {
+func (c *Cluster) elsewhere(s *Server, keys []string) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	slot, missing := Slot(keys[0]), 0
+	slot := Slot(keys[0])
 	for _, key := range keys {
 		if Slot(key) != slot {
 			return memory.Error("CROSSSLOT Keys in request don't hash to the same slot")
 		}
-		if s.data.Get(key) == nil {
-			missing++
-		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	owner, to := c.owner[slot], c.coming[slot]
-	switch {
-	case owner == s && to != nil && missing == len(keys):
-		return memory.Error(fmt.Sprintf("ASK %d %s", slot, to.Addr))
-	case owner == s && to != nil && missing > 0:
-		return memory.Error("TRYAGAIN Multiple keys request during rehashing of slot")
-	case owner == s || asking && to == s:
-		return nil
+	if owner := c.owner[slot]; owner != s {
+		return memory.Error(fmt.Sprintf("MOVED %d %s", slot, owner.Addr))
 	}
-	return memory.Error(fmt.Sprintf("MOVED %d %s", slot, owner.Addr))
+	return nil
 }
 
 // clusterCommand is CLUSTER SLOTS, SHARDS, NODES, INFO, MYID and KEYSLOT.

@@ -21,7 +21,6 @@ var unprotected = []string{"AUTH", "HELLO", "QUIT", "RESET"}
 // greetings is what clients send when they connect, and what describes a server. A server that refuses other commands
 // runs these.
 var greetings = map[string]func(c *conn, args []string) any{
-	"ASKING":     func(c *conn, _ []string) any { c.asking = true; return ok },
 	"AUTH":       (*conn).auth,
 	"CLIENT":     (*conn).client,
 	"CLUSTER":    (*conn).clusterCommand,
@@ -128,7 +127,7 @@ func (c *conn) selects(args []string) any {
 }
 
 func (c *conn) reset([]string) any {
-	c.protocol, c.known, c.multi, c.queue, c.asking = 2, c.o.Password == "", false, nil, false
+	c.protocol, c.known, c.multi, c.queue = 2, c.o.Password == "", false, nil
 	return memory.Status("RESET")
 }
 
@@ -246,8 +245,6 @@ func limiterCommand(words []string) bool {
 
 // one runs a command that isn't a greeting. The server is locked.
 func (c *conn) one(words []string) any {
-	asking := c.asking
-	c.asking = false
 	f := c.touching(c.faults)
 	if f.Error != "" {
 		return memory.Error(f.Error)
@@ -260,7 +257,7 @@ func (c *conn) one(words []string) any {
 	keys := c.keys(row, inner)
 	writes := row != nil && row.Writes() || len(keys) > 0 && row == nil && !slices.Contains(readers, strings.ToUpper(inner[0]))
 	if c.cluster != nil {
-		if err := c.cluster.elsewhere(c.Server, keys, asking); err != nil {
+		if err := c.cluster.elsewhere(c.Server, keys); err != nil {
 			return err
 		}
 	}

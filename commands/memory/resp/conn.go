@@ -24,7 +24,6 @@ type conn struct {
 
 	protocol int
 	known    bool // the client has said the password
-	asking   bool // the next command is for a slot that comes
 	queue    [][]string
 	multi    bool
 	quits    bool
