@@ -15,7 +15,7 @@ run: ## start a server on 127.0.0.1 (PORT=6379; SCRIPT=1: bare)
 gateway: ## start a server and the gateway for Envoy, nginx and others
 	@build/gateway.sh run
 
-test: ## what must pass for a change, in a minute and a half
+test: ## what must pass for a change
 	@build/test.sh
 
 test-all: ## what a submission must pass, 25 minutes (ONLY="chaos")
