@@ -14,7 +14,7 @@ async def limited(request: Request, response: Response, user: str = "", units: i
     ask = users.wait if request.url.path == "/wait" else users.allow  # a job waits for its turn
     result = await ask(user, max(1, units))
     if not result.allowed:
-        raise HTTPException(result.status, "too many requests", result.headers)
+        raise HTTPException(result.status, headers=result.headers)
     response.headers.update(result.headers)
 
 @app.get("/", dependencies=[Depends(limited)])
