@@ -124,6 +124,7 @@ func TestSettle(t *testing.T) {
 		require.Equal(t, 400, settle("/settle", "a", "X-Tokens", "1", "X-Tokens", "9000"))
 		require.Equal(t, 400, settle("/settle", "a", "X-Tokens", "", "X-Tokens", "9000"))
 		require.Equal(t, 400, settle("/settle", "a", "X-Cost", "1000000000000")) // more than 100 years
+		require.Equal(t, 400, settle("/settle", "a", "X-Tokens", "1", "Gothrottle-Reserved", "web.http.tokens;id=x"))
 		require.Equal(t, 204, settle("/settle", "a"))
 		require.Equal(t, 204, settle("/settle", "a", "X-Tokens", ""))
 		require.Equal(t, 204, settle("/settle", "free", "X-Tokens", "900"))
@@ -154,38 +155,6 @@ func TestCosts_givenBack(t *testing.T) {
 		s.Change(func(f *resp.Faults) { f.Far = 0 })
 		time.Sleep(time.Second)
 		require.Zero(t, tokens(t, s, "a"))
-	})
-}
-
-// A monthly budget: one gateway settles holds of another one, once. Without a report, units are free again.
-func TestHolds(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		s := inMemory(t)
-		const rules = "domain: d\nhttp: {trusted_proxies: [127.0.0.1], rules: [{name: money, by: [host], cost: {header: C, estimate: 40, hold: 1m}, " +
-			"rate_limit: {unit: month, time_zone: UTC, requests_per_unit: 100, on_failure: closed}}]}"
-		one, other := inside(t, s, rules), inside(t, s, rules)
-		var reserved []string
-		check := func(g *gateway) int {
-			r := g.get(t, g.web+"/check")
-			reserved = append(reserved, r.Header.Get("Gothrottle-Reserved"))
-			return r.StatusCode
-		}
-		settle := func(g *gateway, cost, reserved string) int {
-			return g.send(t, "POST", g.web+"/settle", "C", cost, "Gothrottle-Reserved", reserved).StatusCode
-		}
-		require.Equal(t, []int{200, 200, 429}, []int{check(one), check(other), check(one)})
-		require.Equal(t, []int{204, 204, 400}, []int{settle(other, "50", reserved[0]), settle(one, "50", reserved[0]), settle(one, "50", "d.http.money;id=x")})
-		require.Equal(t, 429, check(one), "50 are spent and 40 held")
-		s.Change(func(f *resp.Faults) { f.Silent = true })
-		require.Equal(t, []int{429, 503}, []int{check(one), settle(one, "9", reserved[1])})
-		s.Change(func(f *resp.Faults) { f.Silent = false })
-		time.Sleep(time.Minute)
-		require.Equal(t, []int{200, 204, 204}, []int{check(one), settle(one, "30", reserved[1]), settle(one, "20", reserved[len(reserved)-1])})
-		require.Equal(t, 429, check(one), "100 are spent")
-		page := one.page(t, one.debug+"/metrics") + other.page(t, other.debug+"/metrics")
-		for _, line := range []string{"held\"} 2", "held\"} 1", "settled\"} 1", "already\"} 1", "overdue\"} 1"} {
-			require.Contains(t, page, "holds_total{outcome=\""+line)
-		}
 	})
 }
 

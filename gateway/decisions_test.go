@@ -154,7 +154,8 @@ func TestTimeZone(t *testing.T) {
 - {key: day, rate_limit: {unit: day, requests_per_unit: 5, time_zone: Asia/Tokyo}}
 - {key: month, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}
 - {key: bill, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo, starts_on: 31}}
-http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}]}`)
+http: {rules: [{name: all, match: {path: /*}, by: [host],
+  cost: {header: C, estimate: 3, hold: 10s}, rate_limit: {unit: month, requests_per_unit: 5, time_zone: Asia/Tokyo}}]}`)
 		for _, hits := range []string{"*1", "*0"} {
 			response, err := g.ShouldRateLimit(t.Context(), request("d", "day=a"+hits[1:]+hits, "month=a"+hits[1:]+hits, "bill=a"+hits[1:]+hits))
 			require.NoError(t, err)
@@ -162,7 +163,12 @@ http: {rules: [{name: all, match: {path: /*}, by: [host], rate_limit: {unit: mon
 			require.Equal(t, 15*24*time.Hour+3*time.Hour, response.Statuses[1].DurationUntilReset.AsDuration())
 			require.Equal(t, 14*24*time.Hour+3*time.Hour, response.Statuses[2].DurationUntilReset.AsDuration(), "on February 29")
 		}
-		require.Equal(t, `"all";q=5`, g.get(t, g.web+"/check").Header.Get("RateLimit-Policy"), "no length of a window")
+		for range 2 { // the first one's hold lapses
+			r := g.get(t, g.web+"/check")
+			require.Equal(t, 200, r.StatusCode)
+			require.Equal(t, `"all";q=5`, r.Header.Get("RateLimit-Policy"), "no length of a window")
+			time.Sleep(10 * time.Second)
+		}
 	})
 }
 

@@ -240,6 +240,10 @@ func (p *play) checked(q *asking, r *http.Response) {
 	var reserved []string
 	measured := q.decided
 	for _, d := range q.all {
+		if d.holds && q.decided && !d.want.over {
+			p.holds["held"]++
+			p.holds["returned"] += map[bool]int{true: 1}[refused]
+		}
 		if measured = measured || d.failure == "local" || d.refuses(); !d.cost || d.want.charge+d.want.held == 0 || !q.decided {
 			continue
 		}
@@ -318,7 +322,7 @@ func (p *play) settles(o owed, percent int64) {
 		return
 	}
 	for i, d := range q.all {
-		if lost(d) {
+		if p.holds[d.want.report]++; lost(d) {
 			p.told = nil
 		}
 		if d.ticket != "" && d.want.charge == 0 {

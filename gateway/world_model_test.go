@@ -239,8 +239,9 @@ func named(reply any) map[string]any {
 type verdict struct {
 	over                 bool
 	left, charge, around int64
-	held                 int64 // more is held
-	lost                 bool  // a report charges nothing, because its hold has lapsed and nothing is left
+	held                 int64  // more is held
+	lost                 bool   // a report charges nothing, because its hold has lapsed and nothing is left
+	report               string // with a ticket: what becomes of it
 }
 
 // decide decides an ask alone.
@@ -285,10 +286,12 @@ func (d *asked) decide(s state) (v verdict) {
 // settles is what must come of a report with a ticket.
 func (d *asked) settles(s state) (v verdict) {
 	overdue := !s.holds && !time.Now().Before(d.lapses)
+	v.report = "overdue"
 	switch {
 	case s.holds:
-		v.charge, v.held = d.hits, -d.estimate
-	case !overdue: // it is settled already
+		v.charge, v.held, v.report = d.hits, -d.estimate, "settled"
+	case !overdue:
+		v.report = "already"
 	case d.ignores:
 		v.left = d.units
 		return v
