@@ -171,6 +171,17 @@ test('a hold takes units until their cost is known', async () => {
   assert.equal(await tagged.settle(2), 'counted');
 });
 
+test('a hold that was lost is charged anew if no settlement was sent', async () => {
+  let refused = 0;
+  const by = await connect((...words) => (refused-- > 0 ? Promise.reject(new Error('The client is offline')) : control.sendCommand(words)), { timeout, log() {} });
+  const tokens = by.quota('unsent', { perDay: 100 });
+  const held = await tokens.hold('k', 60);
+  await control.sendCommand(['DEL', '{unsent:k}:held']);
+  refused = 3;
+  assert.equal(await held.settle(30), 'counted');
+  assert.equal((await tokens.peek('k')).remaining, 70);
+});
+
 test('a hold of several levels takes all or nothing, and its ticket ends it elsewhere', async () => {
   for (const by of [limits, await connect('memory:')]) {
     const [user, team] = [by.quota('user', { perDay: 100 }), by.rate('team', { perHour: 1000 })];
