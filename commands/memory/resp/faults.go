@@ -36,10 +36,15 @@ func (s *Server) Change(f func(*Faults)) {
 	s.changed = make(chan struct{})
 }
 
-// Stall makes the server silent for this long, as one whose process is stopped or swaps. It returns at once.
+// Stall makes the server silent for this long, as one whose process is stopped or swaps. It returns at once. A
+// later Stall replaces it.
 func (s *Server) Stall(d time.Duration) {
-	s.Change(func(f *Faults) { f.Silent = true })
-	time.AfterFunc(d, func() { s.Change(func(f *Faults) { f.Silent = false }) })
+	var this int
+	s.Change(func(f *Faults) {
+		s.stalls++
+		f.Silent, this = true, s.stalls
+	})
+	time.AfterFunc(d, func() { s.Change(func(f *Faults) { f.Silent = f.Silent && this != s.stalls }) })
 }
 
 // CutBefore closes the connection of the nth limiter's command from now on, and does not run it; the first is 1.

@@ -129,6 +129,7 @@ type Server struct {
 	data    *memory.Server
 	scripts map[string]string // those that it knows, by their sha1
 	faults  Faults
+	stalls  int            // so far
 	changed chan struct{}  // closed and made again when the faults change
 	busy    time.Time      // until then it runs commands: see Faults.Slow
 	conns   map[*conn]bool // false: free of faults

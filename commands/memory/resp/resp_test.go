@@ -56,6 +56,19 @@ func take(ctx context.Context, rdb redis.UniversalClient, key string) (left int6
 	return reply[2], nil
 }
 
+// The end of a stall doesn't end a later one.
+func TestStall_twice(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := network(t, resp.Options{}).Add("10.0.0.1:6379")
+		rdb, began := client(t, s, redis.Options{ReadTimeout: -1}), time.Now()
+		s.Stall(time.Second)
+		time.Sleep(900 * time.Millisecond)
+		s.Stall(time.Second)
+		must(take(ctx, rdb, "k"))
+		require.Equal(t, 1900*time.Millisecond, time.Since(began))
+	})
+}
+
 // A client of go-redis sees of each fault, which programs in other languages set by DEBUG: the error of the call made meanwhile,
 // how long it takes with a limit of a second, and how many of the three calls before, meanwhile and after it have taken a unit.
 func TestFaults(t *testing.T) {
