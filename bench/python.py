@@ -77,7 +77,7 @@ def ours(**options):
 
 
 rate = gothrottle.connect(URL, timeout=10).rate("threads", per_minute=UNITS)
-storage, item = limits.storage.storage_from_string("redis+" + URL), limits.parse(f"{UNITS} per minute")
+storage, item = limits.storage.storage_from_string("redis+" + URL, socket_timeout=10), limits.parse(f"{UNITS} per minute")
 fixed, moving = (kind(storage) for kind in (limits.strategies.FixedWindowRateLimiter, limits.strategies.MovingWindowRateLimiter))
 contenders = {
     "gothrottle,_threads": (in_threads, lambda key: rate.allow(key).allowed),
