@@ -101,7 +101,7 @@ func (s *slots) stays(c *Call, key int) bool {
 	first, found := len(k.Entries), 0
 	c.Host().Oldest(c, key, NoTime, -2, s.dropped+2) // one may be the sum
 	for i := first; i < len(k.Entries); i++ {
-		if k.Entries[i].Member[0] == slotsPrefix {
+		if e := &k.Entries[i]; e.counts() && e.Member[0] == slotsPrefix {
 			found++
 		}
 	}
@@ -135,9 +135,12 @@ func (l *leaseLimiter) lapses(c *Call) ([]lapse, ErrorCode) {
 	l.numLapses = len(k.Entries) - first
 	for i := range l.numLapses {
 		e := k.Entries[first+i]
-		n, _, err := l.of(c, l.key, e.id())
-		if wrong := checkLease(&e); err != NoError || wrong != NoError {
+		if checkLease(&e) != NoError {
 			return nil, ErrForeignLeases
+		}
+		n, _, err := l.of(c, l.key, e.id())
+		if err != NoError {
+			return nil, err
 		}
 		if used -= n; i == maxLapses {
 			used = allFree
