@@ -167,17 +167,19 @@ func (s spread) misses(target string) bool {
 }
 
 // latencies are the columns of a table of latencies.
-var latencies = []column{{"median µs, $", "Latency", "p50-ns", "%.0f", 1000, true, false}, {"p99 µs, $", "Latency", "p99-ns", "%.0f", 1000, true, true}}
+func latencies(spread bool) []column {
+	return []column{{"median µs, $", "Latency", "p50-ns", "%.0f", 1000, spread, false}, {"p99 µs, $", "Latency", "p99-ns", "%.0f", 1000, true, true}}
+}
 
 // latency returns the latencies in docs/benchmarks.md.
 func latency(f *figures) map[string]string {
-	return map[string]string{"latency": table(f, "one connection", f.servers, f.rows("Latency"), latencies...) + brief(f)}
+	return map[string]string{"latency": table(f, "one connection", f.servers, f.rows("Latency"), latencies(false)...) + brief(f)}
 }
 
 // few returns what QUICK=1 prints.
 func few(f *figures) string {
 	return "\n" + origin(f) + "\n" + table(f, "", f.servers, f.rows("CPU"), append([]column{
-		{"server CPU, µs", "CPU", "cpu-ns/op", "%.2f", 1000, true, false}}, latencies...)...) + "\n" + table(f, "ratios of CPU", f.servers, f.rows("Ratio"),
+		{"server CPU, µs", "CPU", "cpu-ns/op", "%.2f", 1000, true, false}}, latencies(true)...)...) + "\n" + table(f, "ratios of CPU", f.servers, f.rows("Ratio"),
 		column{"$", "Ratio", "ratio", "%#.3g", 1, true, false})
 }
 

@@ -108,10 +108,10 @@ func sum(values []float64) spread {
 // in converts the spread to a unit that is per times as large.
 func (s spread) in(per float64) spread { return spread{s.median / per, s.lo / per, s.hi / per} }
 
-// cells writes a median and its interval; "-" if nothing was measured.
+// cells writes a median and its interval: nothing if that was not measured.
 func (s spread) cells(format string) (median, interval string) {
 	if math.IsNaN(s.median) {
-		return "-", "-"
+		return "", ""
 	}
 	return fmt.Sprintf(format, s.median), fmt.Sprintf(format+".."+format, s.lo, s.hi)
 }
