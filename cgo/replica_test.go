@@ -102,8 +102,9 @@ func (r replica) follow(t *testing.T, h *fakehost.Host, what string, keys ...str
 		t.Errorf("%s: signalled %v, changed %v", what, signalled, changed)
 	}
 	r.wantSame(t, h, what, keys...)
-	for _, words := range h.Effects() {
-		if v := r.Get(words[1]); v != nil && v.Expire == 0 && strings.Contains("HSET ZADD SET", words[0]) {
+	for _, words := range h.Effects() { // a denied call may write the sum of the slots that stay, and leaves the expiry as it is
+		sum := words[len(words)-1] == "\x04"
+		if v := r.Get(words[1]); v != nil && v.Expire == 0 && !sum && strings.Contains("HSET ZADD SET", words[0]) {
 			t.Errorf("%s: %s has no expiry", what, words[1])
 		}
 	}
