@@ -200,8 +200,7 @@ func others(kind string) func(f *figures) map[string]string {
 			of := func(heading, unit, format string, per float64) column {
 				return column{heading + ", " + load[1], kind + "/keys=" + load[0], unit, format, per, false, false}
 			}
-			columns = append(columns, of("calls/s", "ops/s", "%.0f", 1), of("server µs", "server-ns/op", "%.2f", 1000), of("client µs", "client-ns/op", "%.1f", 1000),
-				of("p99 ms", "p99-ms", "%.1f", 1))
+			columns = append(columns, of("calls/s", "ops/s", "%.0f", 1), of("server µs", "server-ns/op", "%.2f", 1000), of("p99 ms", "p99-ms", "%.1f", 1))
 		}
 		return map[string]string{kind: table(f, kind, f.servers, f.rows(columns[0].kind), columns...) + brief(f)}
 	}
