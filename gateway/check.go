@@ -57,13 +57,17 @@ func command(args []string, env func(string) string, out io.Writer) (status int,
 }
 
 // link is a link of docs/gateway.md, whose table has the same words.
-var link = regexp.MustCompile(`\[([^]]*)\]\(#[^)]*\)`)
+var link = regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
 
 func help(out io.Writer) {
 	fmt.Fprint(out, usage)
 	(&settings{xds: &xds.Options{}}).table().VisitAll(func(one *flag.Flag) {
 		if !strings.HasPrefix(one.Usage, "no effect") {
-			fmt.Fprintf(out, "  %s=%s\n      %s\n", one.Name, one.DefValue, link.ReplaceAllString(one.Usage, "$1"))
+			value := one.DefValue
+			if some, ok := one.Value.(words); ok {
+				value = strings.Join(some, ", ")
+			}
+			fmt.Fprintf(out, "  %s=%s\n      %s\n", one.Name, value, link.ReplaceAllString(one.Usage, "$1"))
 		}
 	})
 }

@@ -62,7 +62,7 @@ http:
 	status, text := says(t, map[string]string{"DEFAULT_ALGORITHM": "odd"}, "check", good)
 	require.True(t, status == 1 && strings.Contains(text, "DEFAULT_ALGORITHM"), text)
 	status, text = says(t, nil, "--help")
-	require.True(t, status == 0 && strings.Contains(text, "  DEBUG_PORT=6070\n      addresses and ports") && !strings.Contains(text, "MEMCACHE") && !strings.Contains(text, "](#"), text)
+	require.True(t, status == 0 && strings.Contains(text, "  DEBUG_PORT=6070\n      addresses and ports") && strings.Contains(text, "  LOG_FORMAT=text, json\n") && !strings.Contains(text, "MEMCACHE") && !strings.Contains(text, "]("), text)
 	status, text = says(t, nil, "chek", good)
 	require.True(t, status == 2 && strings.Contains(text, "check FILE..."), text)
 	for _, args := range [][]string{nil, {"--quotaRateLimitServiceHost=h"}} { // which Envoy AI Gateway's example has

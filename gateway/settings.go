@@ -56,7 +56,7 @@ func (s *settings) refuse(name string, err error) {
 	}
 }
 
-// table has each setting, with its type, default and meaning. docs/gateway.md has the same table. It begins with those that
+// table has each setting, with its type, default and meaning, for -help; docs/gateway.md has some rows. It begins with those that
 // envoyproxy/ratelimit has and the gateway does not: the log names the ones that are set.
 func (s *settings) table() *flag.FlagSet {
 	const (
@@ -94,11 +94,11 @@ func (s *settings) table() *flag.FlagSet {
 	f.String("RUNTIME_SUBDIRECTORY", "", runtime)
 	f.String("RUNTIME_APPDIRECTORY", "config", runtime)
 	f.BoolVar(&s.rules.Merge, "MERGE_DOMAIN_CONFIG", false, "several files may have one domain")
-	f.Var(words{"FILE", "GRPC_XDS_SOTW"}, "CONFIG_TYPE", "files, or [rules over xDS](#rules-over-xds)")
+	f.Var(words{"FILE", "GRPC_XDS_SOTW"}, "CONFIG_TYPE", "files, or rules over xDS")
 	f.BoolVar(&s.force, "FORCE_START_WITHOUT_INITIAL_CONFIG", false, "listen before there are valid rules: until then, gRPC requests get `UNAVAILABLE`")
 	f.BoolVar(&s.needsRules, "HEALTHY_WITH_AT_LEAST_ONE_CONFIG_LOADED", false, "the health check fails until a domain has rules")
 	f.Var(words{"fixed_window", "sliding_window", "gcra"}, "DEFAULT_ALGORITHM", "the algorithm of rules that name none")
-	f.String("DEFAULT_LATE", "", "paths whose rules are [late](#token-limits), separated by commas")
+	f.String("DEFAULT_LATE", "", "paths whose rules are late, separated by commas")
 
 	f.Var(words{"redis"}, "BACKEND_TYPE", "Redis or Valkey; there is no Memcached backend")
 	f.String("REDIS_URL", "127.0.0.1:6379", "host:port, a URL (`rediss://` means TLS) or a Unix socket's path; nodes or Sentinels, separated by commas")
@@ -108,12 +108,12 @@ func (s *settings) table() *flag.FlagSet {
 	f.Bool("REDIS_TLS_SKIP_HOSTNAME_VERIFICATION", false, "the server's certificate may have any name")
 	f.StringVar(&s.engine.Prefix, "CACHE_KEY_PREFIX", "", "the beginning of all keys")
 	f.DurationVar(&s.engine.Timeout, "DECISION_TIMEOUT", 50*time.Millisecond, "how long a decision waits for the server")
-	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "units of a limit to take [in advance](#limits)")
+	f.Int64Var(&s.engine.Budget, "BUDGET", 0, "units of a limit to take in advance")
 	f.UintVar(&s.engine.LocalKeys, "LOCAL_KEYS", 100_000, "keys that `on_failure: local` counts at most; the least recently used start full again")
 	f.BoolVar(&s.engine.Script, "SCRIPT_MODE", false, "run [the script](managed.md#without-the-module), on servers without the module: the same rules and keys")
 	f.BoolVar(&s.engine.Shadow, "SHADOW_MODE", false, "refuse no request")
 	f.BoolVar(&s.serve.Quota, "QUOTA_MODE", false, "all descriptors are quotas")
-	f.String("QUOTA_GROUP_BY", "", "keys of descriptors, separated by commas, whose values [group quotas](#envoy-ai-gateway)")
+	f.String("QUOTA_GROUP_BY", "", "keys of descriptors, separated by commas, whose values group quotas")
 	f.Float64Var(&s.serve.Near, "NEAR_LIMIT_RATIO", 0.8, "from this used share on, metrics call a limit near")
 
 	f.String("PORT", "8080", listens)
