@@ -7,7 +7,7 @@ version=$(sed -n 's/^const version = "\([0-9]*\.[0-9]*\.[0-9]*\)"$/\1/p' module/
 if [ -n "${TAG:-}" ]; then
   [ "$TAG" = "v$version" ] || die "the tag is $TAG, but the version in module/main.go is $version."
   grep -q "^## ${version//./\\.} - " CHANGELOG.md || die "CHANGELOG.md has no heading of version $version."
-  left=$(grep -rlF gothrottle.invalid ./*.md .github build/image.sh deploy 2>/dev/null | xargs) || true
+  left=$(grep -rlF gothrottle.invalid ./*.md .github build/image.sh adapters/node/package.json adapters/python/pyproject.toml deploy 2>/dev/null | xargs) || true
   [ -z "$left" ] || die "set the addresses in $left: docs/releasing.md."
 fi
 echo "$version"
