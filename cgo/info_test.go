@@ -48,7 +48,9 @@ func TestInfo_fields(t *testing.T) {
 		t.Fatal(err)
 	}
 	var listed, fields []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `(gothrottle_.*?)` \\|").FindAllStringSubmatch(string(reference), -1) {
+	_, section, _ := strings.Cut(string(reference), "\n## INFO gothrottle\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	for _, m := range regexp.MustCompile("[|,] `(gothrottle_.*?)`").FindAllStringSubmatch(section, -1) {
 		for _, row := range commands.Table {
 			listed = append(listed, strings.NewReplacer("<c>", row.InfoName(), "<p>", "sample").Replace(m[1]))
 		}
