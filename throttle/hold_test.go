@@ -82,14 +82,14 @@ func TestHold_lost(t *testing.T) {
 // A hold that was lost is charged again after an outage in which no settlement was sent.
 func TestHold_unsent(t *testing.T) {
 	bubble(t, func(t *testing.T, _ *throttle.Client, s *throttletest.Server) {
-		c := newReal(t, s)
+		c := newReal(t, s, throttle.Holds(4*time.Second, time.Hour))
 		tokens := c.Quota("tokens", 100, time.Hour)
 		h := must(tokens.Hold(background, "bob", 60))
 		s.Delete("{tokens:bob}:held")
 		s.Fail(&net.OpError{Op: "dial", Err: errors.New("refused")})
 		done := make(chan error)
 		go func() { done <- h.Settle(background, 30) }()
-		time.Sleep(10 * time.Second)
+		time.Sleep(2 * time.Second)
 		s.Fail(nil)
 		require.NoError(t, <-done)
 		require.Equal(t, int64(70), left(t, tokens, "bob"))
