@@ -123,13 +123,15 @@ func (l *leaseLimiter) use(c *Call) (used, left int64, last funnel.Micros) {
 
 // later counts slots as held, up to the last lapse, if the server does not count.
 func (l *leaseLimiter) later(c *Call, at funnel.Micros) (used int64, next funnel.Micros, err ErrorCode) {
-	if l.several {
-		return l.laterSlots(c, at)
-	}
 	used, _, last := l.use(c)
 	k := &c.Keys[l.key]
 	keep := len(k.Entries)
-	if at >= last || !c.Host().First(c, l.key, at) {
+	switch {
+	case at >= last:
+		return 0, 0, NoError
+	case l.several:
+		return l.laterSlots(c, at)
+	case !c.Host().First(c, l.key, at):
 		return 0, 0, NoError
 	}
 	next, err = k.Entries[keep].Time, checkLease(&k.Entries[keep])

@@ -42,7 +42,7 @@ func (s *slots) find(c *Call, key int) ErrorCode {
 	}
 	e := &k.Entries[s.entry]
 	s.extra, s.sum = -int64(e.Time), -int64(e.Time)
-	if e.Bad != 0 || e.Time > 0 {
+	if e.Bad != 0 || e.Time > 0 || s.sum > maxLimit {
 		return ErrForeignLeases
 	}
 	return NoError
@@ -78,7 +78,7 @@ func (s *slots) put(c *Call, key int, id string, n int64, at int) {
 	if at > 0 {
 		s.sum -= -int64(c.Keys[key].Entries[at].Time) - 2
 	}
-	if s.sum, s.added = s.sum+n-2, true; !s.several {
+	if s.sum, s.added = max(s.sum, 0)+n-2, true; !s.several {
 		s.extra = -1 // there is none
 	}
 	c.Host().Put(c, key, slotsPrefix, id, funnel.Micros(-n))
@@ -95,13 +95,17 @@ func (s *slots) settle(c *Call, key int) {
 	}
 }
 
-// stays reports whether there are more members slotsPrefix than those that go.
+// stays reports whether there are more members slotsPrefix than those that go. It says so if it meets a member that is
+// too long, because the server then shows it no further ones.
 func (s *slots) stays(c *Call, key int) bool {
 	k := &c.Keys[key]
 	first, found := len(k.Entries), 0
 	c.Host().Oldest(c, key, NoTime, -2, s.dropped+2) // one may be the sum
 	for i := first; i < len(k.Entries); i++ {
-		if e := &k.Entries[i]; e.counts() && e.Member[0] == slotsPrefix {
+		switch e := &k.Entries[i]; {
+		case len(e.Member) > MaxMemberLen:
+			found += s.dropped + 1
+		case e.counts() && e.Member[0] == slotsPrefix:
 			found++
 		}
 	}
@@ -201,7 +205,9 @@ func (l *leaseLimiter) weigh(c *Call) ErrorCode {
 	}
 	switch {
 	case l.state.Latest != 0 || l.rest:
-		l.state.Used = used
+		if l.state.Used = used; err == NoError && used <= 0 { // the sum is too small
+			err = ErrForeignLeases
+		}
 	case l.state.Own != 0: // nobody else holds slots
 		l.state.Used = l.own
 	}

@@ -12,11 +12,11 @@ local function make_slots() -- few calls need it
     return n and n + 0.0
   end
 
-  -- stays reports whether a key has more than n members '\3'.
+  -- stays reports whether a key has more than n members '\3'. It says so if it meets a member that is too long, as the module does.
   local function stays(key, n)
     local found = 0
     for _, e in ipairs(zset.oldest(key, '+inf', -2, n + 2)) do -- one may be '\4'
-      if string.sub(e.member, 1, 1) == '\3' then found = found + 1 end
+      if #e.member > 1 + BOUND.id then return true elseif string.sub(e.member, 1, 1) == '\3' then found = found + 1 end
     end
     return found > n
   end
@@ -26,7 +26,7 @@ local function make_slots() -- few calls need it
   local function settle(key, old, new, gone, kept, adds, drops, at)
     if #gone > 0 and new <= 0 and not kept and not stays(key, #gone) then
       table.insert(drops, at, '\4')
-    elseif new ~= old then
+    elseif new ~= old and new >= 0 then -- a damaged set may have a sum that is too small
       adds[#adds + 1], adds[#adds + 2] = format('%d', new), '\4'
     end
     for i = 1, #gone do drops[#drops + 1] = gone[i] end
@@ -41,7 +41,7 @@ local function make_slots() -- few calls need it
       for i, e in ipairs(scores[1] and leases or {}) do
         e.count, e.counter = number(scores[i + 1], 2, BOUND.slots), names[i + 1]
       end
-      return number(scores[1], 0, RANGE)
+      return number(scores[1], 0, BOUND.slots)
     end,
 
     -- load counts the slots in use: all but those of lapsed leases. If more have lapsed than the call may remove, the slots of
@@ -64,7 +64,7 @@ local function make_slots() -- few calls need it
       for _, e in ipairs(lapsed) do
         if e.member == r.member then r.own_goes = true else r.used = r.used - (e.count or 1) end
       end
-      if not r.latest and not r.rest then r.used = r.own and r.own_slots or 0 end
+      if not r.latest and not r.rest then r.used = r.own and r.own_slots or 0 elseif r.used <= 0 then foreign() end
     end,
 
     -- lapses returns the next lapses, and what is in use from each on: at most 128, and one after which enough is free for every
