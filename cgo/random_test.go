@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -172,6 +173,9 @@ func (w *walk) call(words []string) {
 	if one := strings.NewReplacer(damaged, foreign); one.Replace(fmt.Sprint(got)) != one.Replace(fmt.Sprint(want)) {
 		fail("the reply is", fmt.Sprint(got), fmt.Sprint(want))
 	}
+	if row.Name != "GO.INFO" && !wellFormed(got) {
+		fail("the reply is not well-formed:", got, nil)
+	}
 	if now := w.h.Count(fakehost.ForWriting); now != toWrite && !row.Writes() {
 		fail("keys opened for writing:", now, toWrite)
 	}
@@ -191,6 +195,17 @@ func (w *walk) call(words []string) {
 	w.count(row.Name, got, len(replicated))
 	w.h.Call("GO.INFO", "none") // some errors come before the module reads its clock
 	w.info["info_other"]++
+}
+
+// wellFormed reports whether a decision has no more left than its limit, and no time in the past.
+func wellFormed(reply any) bool {
+	all, _ := reply.([]any)
+	for i, part := range all {
+		if n, ok := part.(int64); !wellFormed(part) || ok && len(all) > 4 && (n < 0 && i < 3 || n < -1 && i < 5 || i == 0 && n > 1 || i == 2 && n > all[1].(int64)) {
+			return false
+		}
+	}
+	return true
 }
 
 // mayBeOurs reports whether a string has the length of those that a kind of limiter takes: rates take those of redis-cell.
@@ -282,6 +297,22 @@ func TestRandom(t *testing.T) {
 	}
 }
 
+// Before every other call, one of its keys comes to hold what no limiter has written.
+func TestRandom_damaged(t *testing.T) {
+	w := newWalk(t)
+	for range rounds(20_000) {
+		w.pass()
+		words := w.words()
+		if i := w.IntN(2 * len(words)); i > 0 && i < len(words) && isKey.MatchString(words[i]) {
+			for _, line := range w.Damaged(words[i], words[i][0], int64(w.now)) {
+				_, _ = w.memory.Do(0, line...)
+			}
+			w.h.Put(words[i], w.memory.Get(words[i]))
+		}
+		w.call(words)
+	}
+}
+
 // corrupt changes something in what a key holds. What it holds then may be damaged, foreign, or another limiter.
 func (w *walk) corrupt(key string) {
 	v := w.h.Get(key)
@@ -350,3 +381,6 @@ func TestAllocations(t *testing.T) {
 		}
 	}
 }
+
+// isKey matches the keys of package world.
+var isKey = regexp.MustCompile(`^[twql][0-4]$`)
