@@ -184,7 +184,7 @@ func (r *turns) disturb(pipe redis.Pipeliner, pair int, next world.Words, at []i
 		for side := range 2 {
 			words := slices.Clone(line)
 			for i, word := range words {
-				if len(word) == 2 && word[0] == 'K' {
+				if len(word) == 2 && word[0] == 'K' && (i == 1 || words[0] == "DEL") { // a member may look like a key
 					key := next[at[int(word[1]-'0')%len(at)]]
 					words[i], keys = r.mark(pair, side)+key, append(keys, key)
 				}
