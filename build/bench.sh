@@ -24,7 +24,7 @@ for name in "${wanted[@]}"; do
   servers+=(${server:+"$server"})
 done
 build/module.sh
-need 'redis-benchmark chrt taskset valgrind' redis-tools util-linux valgrind
+need 'redis-benchmark taskset valgrind' redis-tools util-linux valgrind
 
 mkdir -p "$out"
 if [[ -n ${QUICK:-}${ONLY:-} || $what = quick ]]; then
