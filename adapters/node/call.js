@@ -8,6 +8,9 @@ const { join } = require('node:path');
 // that call may have taken is given back meanwhile.
 const PAUSE = 3000;
 
+// Whether the server never got a call: by an error of ours, of a refused connection, or of node-redis and ioredis without one.
+const unsent = (err) => Boolean(err?.unsent) || /ECONNREFUSED|ENOENT/.test(err?.code) || /client is (offline|closed)|enableOfflineQueue/.test(err?.message);
+
 // Errors of several addresses have no message.
 const text = (err) => (err instanceof Error ? err.message || err.code || err.name : String(err));
 
@@ -57,7 +60,7 @@ exports.asker = function asker({ client, send = sender(client), timeout = 250, l
         throw new exports.Undecided(500, err);
       }
       note('unavailable', `no decision: ${why}`);
-      throw new exports.Undecided(503, err);
+      throw Object.assign(new exports.Undecided(503, err), { unsent: unsent(err) });
     }
   };
   return Object.assign(ask, { send, unavailable: (err) => note('unavailable', `no decision: ${text(err)}`) });

@@ -146,15 +146,12 @@ class Held {
       else if (said.err?.status === 500 && !this.#unsure) throw said.err;
       else if (said.limited || said.err.status === 500 || !lasts) return 'unknown';
       else {
-        this.#unsure ||= !unsent(said.err.cause);
+        this.#unsure ||= !said.err.unsent;
         await sleep(Math.min(this.ttl / 20, 1000));
       }
     }
   }
 }
-
-// Whether the server never got a call, by its error: of ours, of a refused connection, or of node-redis and ioredis without one.
-const unsent = (err) => err.unsent || err.code === 'ECONNREFUSED' || /client is (offline|closed)|enableOfflineQueue/.test(err.message);
 
 // Units that this process decides about are taken, and the difference is settled.
 class HeldHere {

@@ -39,7 +39,7 @@ exports.Server = class Server {
 
   // Gives back what a call that ended in err may have taken. What isn't given back lapses.
   async forget(err, key, id) {
-    if (err.cause?.unsent || this.#forgets === MOST) return;
+    if (err.unsent || this.#forgets === MOST) return;
     this.#forgets++;
     for (const pause of AGAIN) {
       if (pause > 0) await sleep(pause * 1000, undefined, { ref: false });
