@@ -41,7 +41,8 @@ def classify(error: Exception) -> Error:
     if isinstance(error, (redis.DataError, redis.exceptions.ClusterCrossSlotError)) or text.endswith("must map to the same key slot"):
         return ParamsError(text)
     if type(error) is not redis.ResponseError or CODE.match(text) or PASSES.search(text):
-        return UnavailableError(text or type(error).__name__)
+        refused = any(isinstance(one, (ConnectionRefusedError, FileNotFoundError)) for one in (error, error.__cause__, error.__context__))
+        return UnavailableError(text or type(error).__name__, sent=not refused)
     if re.search(r"unknown command ['`](GO\.|EVAL)|this server refuses TIME", text, re.I):
         return NoModuleError(f"{text}: load the module gothrottle into the server, or pass script=True")
     return ParamsError(text)

@@ -367,6 +367,9 @@ class Client(unittest.TestCase):
 
     def test_tickets(self):
         limits = gothrottle.connect("redis://127.0.0.1:1")
+        with self.assertRaises(gothrottle.UnavailableError) as refused:
+            limits.quota("a", 1, "1d").allow("bob")
+        self.assertFalse(refused.exception.sent)  # so a settlement that ends like this hasn't charged
         for row in json.loads(FAULTS.with_name("tickets.json").read_text()):
             with contextlib.nullcontext() if "id" in row else self.assertRaises(gothrottle.ParamsError):
                 hold = limits.resume(row["ticket"], limits.quota("a", 1, "1d").part("bob"))
