@@ -204,7 +204,7 @@ const char *fake_CallReplyStringPtr(RedisModuleCallReply *reply, size_t *len) {
     return reply->text.bytes;
 }
 
-/* The server ignores an element: the whole reply is freed as a whole. */
+/* The server ignores an element: its memory goes with the whole reply. */
 void fake_FreeCallReply(RedisModuleCallReply *reply) {
     if (reply->nested) return;
     for (size_t i = 0; reply->elements != NULL && i < reply->len; i++) fake_drop(&reply->elements[i].text);
